@@ -41,7 +41,10 @@ static void answer(int number, siginfo_t *info, void *context) {
     syscall(SYS_arch_prctl, SET_CPUID, 0);
     if (leaf == LEAF_FEATURES && sub == 0) b &= ~EBX, c &= ~ECX, d &= ~EDX;
     if (leaf == LEAF_FEATURES && sub == 1) a &= ~BF16;
-    r[REG_RAX] = a, r[REG_RBX] = b, r[REG_RCX] = c, r[REG_RDX] = d;
+    r[REG_RAX] = a;
+    r[REG_RBX] = b;
+    r[REG_RCX] = c;
+    r[REG_RDX] = d;
     r[REG_RIP] += 2;
 }
 

@@ -61,6 +61,7 @@ import facula.torch as ft  # noqa: E402
 if ft.ocl is None:
     sys.exit("torch_device.py: device ocl is not there, see the warning above")
 import torch_cells  # noqa: E402
+import torch_work  # noqa: E402
 
 warnings.filterwarnings("ignore")
 
@@ -150,7 +151,7 @@ def one_net(name):
     torch.manual_seed(0)
     vit = name == "vit_b_16"
     size = (32 if vit else 64) if A.tiny else 224 if vit else A.size
-    plain, began = torch_cells.network(name, 10, A.tiny), time.time()
+    plain, began = torch_work.network(name, 10, A.tiny), time.time()
     mine, truth = copy.deepcopy(plain).to("ocl"), copy.deepcopy(plain).double()
     x, y = torch.randn(2, 3, size, size), torch.tensor([1, 2])
     host = torch_cells.host_calls()
@@ -169,7 +170,7 @@ def one_net(name):
 
 def check(left, keep):
     rows = {}
-    torch_cells.numbers("f32")
+    torch_work.numbers("f32")
     for name in A.models or (TINY_NETS if A.tiny else NETS):
         if left() <= 0:
             rows[name] = {"skipped": "no time"}
@@ -186,7 +187,7 @@ def check(left, keep):
 
 
 def speed(left, keep):
-    return torch_cells.speed(left, say, keep, A.models or torch_cells.MODELS, A.cells, 0.1 if A.tiny else A.seconds, A.tiny)
+    return torch_cells.speed(left, say, keep, A.models or torch_work.MODELS, A.cells, 0.1 if A.tiny else A.seconds, A.tiny)
 
 
 def main():

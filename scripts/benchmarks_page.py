@@ -7,6 +7,7 @@
 bench/record.py says what a file holds.  quotes.json lists the sentences: {"file", "text"}, whose {TABLE/ROW/COLUMN:FORMAT}
 stand for numbers, as do `least`, `most` and `mean` in the place of a column, over all columns, and `date`, `peer`,
 `machine`.  White space does not count.  In README.md every number with a unit of speed or time must be quoted so.
+A table without a row to show is only named at the end of the page.
 """
 import argparse
 import glob
@@ -19,7 +20,7 @@ sys.path.insert(0, os.path.join(ROOT, "bench"))
 import record  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "docs", "benchmarks")
-ORDER = ["cpu", "cpu_kernels", "training", "gpu", "transformers", "gpu_kernels", "language", "quantized", "onnx_ops", "analysis"]
+ORDER = ["cpu", "cpu_kernels", "training", "python", "gpu", "transformers", "gpu_kernels", "language", "quantized", "onnx_ops", "analysis", "sound", "studio"]
 MEASURE = re.compile(r"\d(?:[\d.,]*\d)? (?:ms|us|ns|s|seconds?|MB|GB/s|tok/s|images/s|[GT]FLOP/s|times as fast)(?![\w/])")
 LIMIT = 150     # lines of the page
 
@@ -72,7 +73,10 @@ def page(tables):
              "What misses its goal is **bold**. Each heading leads to the page that has every row, how it was measured and what limits it;",
              "the `.json` file of a table has the command of each row, which repeats it, and rows that are not shown here."]
     for name in ORDER:
-        lines += table_lines(name, tables[name])
+        if any(r.get("page", True) for r in tables[name]["rows"]):
+            lines += table_lines(name, tables[name])
+    rest = [t for name, t in tables.items() if not any(r.get("page", True) for r in t["rows"])]
+    lines += ["", "Also measured: " + ", ".join(f"[{t['title']}]({t['page']})" for t in rest) + "."] if rest else []
     return "\n".join(lines) + "\n"
 
 

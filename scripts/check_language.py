@@ -4,7 +4,7 @@
     pip install torch transformers
 
 For each family a small model with random weights (norms and biases, too) is saved as a folder and
-read by facula: logits of 23 tokens, fed at once and in chunks of 1 and 3, must be those of
+read by facula: logits of 70 tokens, fed at once and in chunks of 1, 3, 8 and 64, must be those of
 transformers to 1e-5 of the largest; GPT-2's greedy text must be the same 64 tokens.
 """
 import ctypes
@@ -15,11 +15,11 @@ import numpy as np
 import torch
 import transformers as tf
 
-N = 23
+N = 70
 SMALL = dict(vocab_size=311, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=80,
              max_position_embeddings=128)
 WINDOWS = dict(sliding_window=7, attn_implementation="eager")
-CONTEXTS = {"phi3 short": 64}     # tokens that facula is asked for, where they decide something
+CONTEXTS = {"phi3 short": 96}     # tokens that facula is asked for, where they decide something
 
 
 def phi3_longrope(original):
@@ -40,7 +40,7 @@ FAMILIES = {
     "qwen3": lambda: tf.Qwen3ForCausalLM(tf.Qwen3Config(**SMALL, num_key_value_heads=2, head_dim=20)),
     "phi3": lambda: tf.Phi3ForCausalLM(tf.Phi3Config(**SMALL, num_key_value_heads=2, pad_token_id=0)),
     "phi3 long": lambda: tf.Phi3ForCausalLM(phi3_longrope(16)),
-    "phi3 short": lambda: tf.Phi3ForCausalLM(phi3_longrope(64)),
+    "phi3 short": lambda: tf.Phi3ForCausalLM(phi3_longrope(96)),
     "gpt_neo": lambda: tf.GPTNeoForCausalLM(tf.GPTNeoConfig(
         vocab_size=311, hidden_size=48, num_layers=4, num_heads=4, max_position_embeddings=128, window_size=7,
         attention_types=[[["global", "local"], 2]])),
@@ -106,7 +106,7 @@ def check(facula, name, make):
     worst = 0
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
-        for chunk in (1, 3, N):
+        for chunk in (1, 3, 8, 64, N):
             m, s = facula.model(folder, CONTEXTS.get(name, 0))
             for at in range(0, N, chunk):
                 part = ids[0, at:at + chunk].tolist()

@@ -82,6 +82,9 @@ set(code ${root}/src/*.c ${root}/cli/*.c)
 # the library does not print, exit or abort, and memory comes from src/base/memory.c
 set(calls "printf|puts|putchar|abort|exit|malloc|calloc|realloc|free|strdup")
 forbid("${root}/src/*.c" "(^|[^a-z_>.])(${calls})\\(" "/src/base/memory\\.c$" "not in the library")
+# devices know nothing of each other; what they share is in src/backends itself
+forbid("${root}/src/backends/opencl/*.[ch]" "#include \"backends/cpu/" "^$" "opencl includes nothing of the cpu")
+forbid("${root}/src/backends/cpu/*.[ch]" "#include \"backends/opencl/" "^$" "the cpu includes nothing of opencl")
 # ops are known by their descriptors: FAC_IS(n, conv2d), &fac_op_conv2d; names are for files and people
 set(by_name "str(n?)cmp\\([^\"]*op->name, *\"|fac_op_find\\(\"|fac_node_is\\(|[.]op = \"")
 forbid("${root}/src/*.c;${root}/src/*.h" "${by_name}" "/src/(ops|onnx)/"

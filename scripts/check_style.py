@@ -7,6 +7,7 @@
     words    comments, messages and documents: "behind" for "after", "dear" for "expensive", and "nobody" or
              "somebody" for code, which is no person: "nothing reads it"
     files    C sources of more than 400 lines
+    rates    seconds and rates of a machine as numbers in a solver, instead of fields of a speed.c
 
     python3 scripts/check_style.py [--list KIND] [--update]
 
@@ -29,6 +30,10 @@ IDIOMS = re.compile(r"\b(?:left|leaves?|leaving)\b[\w\s,]*\bbehind|hides? behind
 PROSE = (".md", ".sh", ".py", ".rules", ".js", ".pyi")
 CODE = (".c", ".h", ".cl")
 LINES = 400
+# 5e-6, 1.2e12: not beside < and >, where it is a limit, and not where a field is given its value
+RATE = re.compile(r"(?<![\w.])(?<![<>] )(?<![<>]= )\d[\d.]*e(?:-(?:[5-9]|1\d)|9|1\d)\b")
+FIELD = re.compile(r"^\s*(?:\{ )?\.\w+ = |^#define|static const double \w+\[")
+RATES_IN = "src/backends/"
 DECLARES = re.compile(r"^\s*(?:static |const |unsigned |struct |enum )*\w+[\s*]+\*?\w+(?:\[[^\]]*\])?\s*=")
 
 
@@ -66,9 +71,15 @@ def kinds(line):
         yield "nested"
 
 
+def is_solver(name):
+    """Of a folder of solvers; what tells of devices converts units, and kernels hold coefficients."""
+    folders = name.split("/")[3:-1]
+    return name.startswith(RATES_IN) and bool(folders) and not {"device", "simd"} & set(folders) and not name.endswith("/speed.c")
+
+
 def main():
     show = sys.argv[sys.argv.index("--list") + 1] if "--list" in sys.argv else None
-    counts = dict.fromkeys(["long", "joined", "nested", "words", "files"], 0)
+    counts = dict.fromkeys(["long", "joined", "nested", "words", "files", "rates"], 0)
 
     def found(kind, name, number, line):
         counts[kind] += 1
@@ -90,6 +101,8 @@ def main():
         for number, line in enumerate(lines, 1):
             for kind in kinds(line):
                 found(kind, name, number, line)
+            if is_solver(name) and RATE.search(plain(line)) and not FIELD.match(line):
+                found("rates", name, number, line)
     if show:
         return 0
     if "--update" in sys.argv:

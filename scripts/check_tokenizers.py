@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Tokenizers against their originals: python scripts/check_tokenizers.py build/libfacula.so TEXT... [--merges FOLDER]
+"""Tokenizers against their originals: python scripts/check_tokenizers.py build/libfacula.so TEXT... [--merges FOLDER] [--json FILE]
 
     pip install sentencepiece gguf tokenizers
 
 SentencePiece learns BPE and Unigram models from the files TEXT; what facula reads from a GGUF file with their
 pieces must cut random Unicode strings as SentencePiece does.  FOLDER has vocab.json and merges.txt of GPT-2,
-which Hugging Face's tokenizers read, too.
+which Hugging Face's tokenizers read, too: with the pieces of GPT-2, and as tokenizer.json with those of SmolLM,
+Llama 3 and Qwen 2.  --json compares whole files tokenizer.json.
 """
 import argparse
 import ctypes
@@ -104,11 +105,45 @@ def merges(library, folder, text):
     return compare("vocab.json and merges.txt", Facula(library, folder), lambda s: t.encode(s).ids, text)
 
 
+LETTERS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+def cuts():
+    """How pieces are cut before they are merged, by the model that does so."""
+    pre = tokenizers.pre_tokenizers
+
+    def by(pattern):
+        split = pre.Split(tokenizers.Regex(pattern), "isolated", invert=False)
+        return pre.Sequence([split, pre.ByteLevel(add_prefix_space=False, use_regex=False)])
+    return {"SmolLM": pre.Sequence([pre.Digits(individual_digits=True), pre.ByteLevel(add_prefix_space=False)]),
+            "Llama 3": by(LETTERS % "{1,3}"), "Qwen 2": by(LETTERS % "")}
+
+
+def whole(library, path, text):
+    t = tokenizers.Tokenizer.from_file(path)
+    t.no_truncation()
+    t.no_padding()
+    return compare(path, Facula(library, path), lambda s: t.encode(s, add_special_tokens=False).ids, text)
+
+
+def pieces(library, folder, text):
+    wrong = 0
+    for name, cut in cuts().items():
+        t = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(f"{folder}/vocab.json", f"{folder}/merges.txt"))
+        t.pre_tokenizer, t.decoder = cut, tokenizers.decoders.ByteLevel()
+        with tempfile.TemporaryDirectory() as place:
+            path = f"{place}/tokenizer.json"
+            t.save(path)
+            wrong += compare(f"pieces of {name}", Facula(library, path), lambda s: t.encode(s).ids, text)
+    return wrong
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split(":")[0])
     p.add_argument("library", type=os.path.abspath)
     p.add_argument("texts", nargs="+", metavar="TEXT")
     p.add_argument("--merges", metavar="FOLDER")
+    p.add_argument("--json", metavar="FILE", action="append", default=[])
     args = p.parse_args()
     text = "\n".join(open(path, encoding="utf-8").read() for path in args.texts)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +152,8 @@ def main():
             f.write(text)
         wrong = sum(sentencepiece(args.library, text_file, text, kind, folder) for kind in ("bpe", "unigram"))
     if args.merges:
-        wrong += merges(args.library, args.merges, text)
+        wrong += merges(args.library, args.merges, text) + pieces(args.library, args.merges, text)
+    wrong += sum(whole(args.library, path, text) for path in args.json)
     sys.exit(wrong > 0)
 
 

@@ -24,7 +24,7 @@ dump() {
         "$build/tests/plan_dump" "$folder" $device "$@"
     done
     for f in "$folder"/kernels/*.cl; do         # comments and white space are no part of a kernel
-        cpp -fpreprocessed -P -w - <"$f" | tr -d ' \t\n' | sha256sum
+        sed -e ':a' -e '/\\$/N; s/\\\n//; ta' "$f" | cpp -fpreprocessed -P -w - | tr -d ' \t\n' | sha256sum
     done | sort -u >"$folder/kernels.txt"
 }
 

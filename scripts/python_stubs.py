@@ -168,6 +168,7 @@ class Tensor:
     _count: Final[int]
     _strides: Final[tuple[int, ...]]
     _version: Final[int]
+    _is_there: Final[bool]
     _hooks: list[Any] | None
     _index: int
     _retains_grad: bool

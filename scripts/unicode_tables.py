@@ -44,7 +44,7 @@ def table(name, about, type_, rows):
     line = "   "
     for row in rows:
         text = " { " + ", ".join(f"0x{x:x}" if k < 2 else str(x) for k, x in enumerate(row)) + " },"
-        if len(line) + len(text) > 128:
+        if len(line) + len(text) > 100:
             print(line)
             line = "   "
         line += text

@@ -53,7 +53,8 @@ static int knot_new(work *w, int rank, double width) {
         const int room = 2 * w->room + 64;
         knot *more = realloc(w->knots, (size_t)room * sizeof *more);
         if (!more) return -1;
-        w->knots = more, w->room = room;
+        w->knots = more;
+        w->room = room;
     }
     w->knots[w->nknots] = (knot){ .rank = rank, .w = width };
     return w->nknots++;
@@ -65,7 +66,8 @@ static bool link_new(work *w, int up, int down) {
         const int room = 2 * w->room_links + 64;
         link *more = realloc(w->links, (size_t)room * sizeof *more);
         if (!more) return false;
-        w->links = more, w->room_links = room;
+        w->links = more;
+        w->room_links = room;
     }
     w->links[w->nlinks++] = (link){ up, down };
     return true;
@@ -143,8 +145,10 @@ static long crossings(work *w) {
 static void sweep(work *w, bool down, double *sum, int *count) {
     for (int step = 1; step < w->ranks; step++) {
         const int r = down ? step : w->ranks - 1 - step;
-        for (int i = w->start[r]; i < w->start[r + 1]; i++)
-            sum[w->order[i]] = 0, count[w->order[i]] = 0;
+        for (int i = w->start[r]; i < w->start[r + 1]; i++) {
+            sum[w->order[i]] = 0;
+            count[w->order[i]] = 0;
+        }
         for (int k = 0; k < w->nlinks; k++) {
             const int here = down ? w->links[k].down : w->links[k].up,
                       there = down ? w->links[k].up : w->links[k].down;
@@ -255,7 +259,8 @@ static bool narrow(const work *w, int r) {
 }
 
 static void extent(const work *w, int from, int to, double *least, double *most) {
-    *least = INFINITY, *most = -INFINITY;
+    *least = INFINITY;
+    *most = -INFINITY;
     for (int i = w->start[from]; i < w->start[to]; i++) {
         const knot *n = &w->knots[w->order[i]];
         *least = fmin(*least, n->x - n->w / 2), *most = fmax(*most, n->x + n->w / 2);
@@ -310,7 +315,9 @@ static void give(work *w, const int *passes, const int *column_of, const double 
     int n = 0;
     for (int i = 0; i < d->nboxes; i++) {
         drawing_box *b = &d->boxes[i];
-        b->x = w->knots[i].x, b->y = top[b->rank], b->column = column_of[b->rank];
+        b->x = w->knots[i].x;
+        b->y = top[b->rank];
+        b->column = column_of[b->rank];
     }
     for (int k = 0; k < d->nwires; k++) {
         drawing_wire *wire = &d->wires[k];
@@ -345,7 +352,9 @@ bool drawing_find(drawing *d, double wide) {
     d->right = calloc((size_t)w.ranks + 1, sizeof *d->right);
     good = good && ints && reals && d->at && d->right;
     if (good) {
-        w.order = ints, w.start = ints + n, w.tree = ints + 2 * n;
+        w.order = ints;
+        w.start = ints + n;
+        w.tree = ints + 2 * n;
         int *count = ints + 3 * n, *best = ints + 4 * n, *column_of = ints + 5 * n;
         place_all(&w);
         uncross(&w, reals, count, best);

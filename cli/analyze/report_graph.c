@@ -81,7 +81,8 @@ static bool wire_new(picture *p, int from, int to) {
         const int room = 2 * p->room + 64;
         drawing_wire *more = realloc(p->d.wires, (size_t)room * sizeof *more);
         if (!more) return false;
-        p->d.wires = more, p->room = room;
+        p->d.wires = more;
+        p->room = room;
     }
     p->d.wires[p->d.nwires++] = (drawing_wire){ .from = from, .to = to };
     return true;
@@ -170,7 +171,8 @@ static bool lay_out(picture *p, const bool *given) {
     p->d.nboxes = n;
     for (int i = 0; i < n; i++) {
         const bool round = i < p->nin || i >= p->nin + p->n;
-        p->d.boxes[i].w = round ? pill_w : box_w, p->d.boxes[i].h = round ? pill_h : box_h;
+        p->d.boxes[i].w = round ? pill_w : box_w;
+        p->d.boxes[i].h = round ? pill_h : box_h;
     }
     return add_wires(p, given) && drawing_find(&p->d, wide);
 }

@@ -72,7 +72,8 @@ static bool halve(const fac_analysis *a, part *p) {
             return false;
         }
         free(p->child);
-        p->child = all, p->children = groups;
+        p->child = all;
+        p->children = groups;
     }
     return true;
 }

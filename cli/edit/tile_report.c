@@ -13,10 +13,13 @@ static sums add_up(const fac_tiling *t) {
     sums s = { 0 };
     for (int i = 0; i < fac_tiling_rows(t); i++) {
         const fac_tile_row *r = fac_tiling_row(t, i);
-        s.macs += r->macs, s.work += r->work, s.bytes += r->bytes;
+        s.macs += r->macs;
+        s.work += r->work;
+        s.bytes += r->bytes;
         s.seconds += r->seconds, s.compute += r->compute, s.traffic += r->traffic,
             s.overhead += r->overhead;
-        s.tiles += r->tiles, s.unaligned += r->unaligned;
+        s.tiles += r->tiles;
+        s.unaligned += r->unaligned;
         s.kept += r->kept != NULL;
     }
     return s;

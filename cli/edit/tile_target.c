@@ -118,7 +118,8 @@ static int read_value(const char *path, const key *k, const cJSON *v, tile_devic
 static int rate(const char *path, const char *name, double cycles, double clock, bool time,
                 double *to) {
     if (!(cycles > 0)) return EXIT_OK;
-    const char *cycle = time ? "cycles" : "per_cycle", *second = time ? "seconds" : "per_second";
+    const char *cycle = time ? "cycles" : "per_cycle";
+    const char *second = time ? "seconds" : "per_second";
     if (*to > 0)
         return fail_text("%s: \"%s_%s\" and \"%s_%s\": one of them is enough", path, name, cycle,
                          name, second);

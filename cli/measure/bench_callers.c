@@ -74,7 +74,8 @@ int bench_callers(const job *j, int n, double seconds, bool json) {
             code = fail_text("the system gives no thread for caller %d of %d", k + 1, n);
         if (!code && all[k].status) code = fail(&all[k].err);
         if (all[k].seconds > 0) rate += (double)all[k].runs / all[k].seconds;
-        busy += all[k].seconds, runs += all[k].runs;
+        busy += all[k].seconds;
+        runs += all[k].runs;
         tensors_free(all[k].out, j->nout);
     }
     free(all);

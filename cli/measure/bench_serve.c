@@ -49,7 +49,9 @@ static int program_for(kept *all, int *n, const job *base, const job_options *o,
     k->of = *r;
     k->j = (job){ .m = base->m, .device = base->device };
     if (!(k->j.m.graph = fac_graph_clone(base->m.graph))) return fail_text("out of memory");
-    own.batch = r->batch, own.precision = k->of.precision, own.train = !strcmp(r->mode, "train");
+    own.batch = r->batch;
+    own.precision = k->of.precision;
+    own.train = !strcmp(r->mode, "train");
     const int code = job_settle(&k->j, verb_find("bench"), &own);
     if (code)
         forget(&k->j);
@@ -92,7 +94,9 @@ static int median_of(job *j, double limit, double *median, double *least, int *r
     }
     if (code) return code;
     qsort(ms, (size_t)n, sizeof *ms, by_value);
-    *median = ms[n / 2], *least = ms[0], *runs = n;
+    *median = ms[n / 2];
+    *least = ms[0];
+    *runs = n;
     return EXIT_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "drivers.h"
 #include "facula/backend.h"
 #include "json.h"
 
@@ -66,6 +67,17 @@ static void print_backend(const fac_backend *b) {
     }
 }
 
+/* Drivers that are there, but that the loader does not know. */
+static void print_unregistered(void) {
+    opencl_driver found[OPENCL_DRIVERS];
+    const int n = drivers_unregistered(found, OPENCL_DRIVERS);
+    for (int i = 0; i < n; i++)
+        printf("opencl     %s's driver is installed but not registered; as root:\n"
+               "           mkdir -p /etc/OpenCL/vendors && echo %s > "
+               "/etc/OpenCL/vendors/%s.icd\n",
+               found[i].vendor, found[i].library, found[i].vendor);
+}
+
 /* ---- for machines ---- */
 
 static void add_fact(void *self, const char *name, const char *value) {
@@ -114,6 +126,11 @@ static int devices_json(void) {
     cJSON *root = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(root, "backends");
     for (const fac_backend *const *b = fac_backends; *b; b++)
         cJSON_AddItemToArray(all, backend_json(*b));
+    opencl_driver found[OPENCL_DRIVERS];
+    const int n = drivers_unregistered(found, OPENCL_DRIVERS);
+    cJSON *unregistered = cJSON_AddArrayToObject(root, "unregistered");
+    for (int i = 0; i < n; i++)
+        cJSON_AddItemToArray(unregistered, cJSON_CreateString(found[i].library));
     return json_print(root);
 }
 
@@ -128,6 +145,7 @@ static int devices(list args) {
         else
             print_backend(*b);
     }
+    print_unregistered();
     return EXIT_OK;
 }
 const verb verb_devices = {

@@ -102,7 +102,8 @@ void job_unsettle(job *j) {
         fac_trainer_free(j->trainer);
     else
         fac_program_free(j->program);
-    j->trainer = NULL, j->program = NULL;
+    j->trainer = NULL;
+    j->program = NULL;
 }
 
 void job_close(job *j) {

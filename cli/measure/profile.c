@@ -99,7 +99,8 @@ static void counts_print(const profile_count *c, int n) {
                                             : "");
         all.layers += r->layers, all.done += r->done, all.macs += r->macs,
             all.macs_done += r->macs_done;
-        all.elements += r->elements, all.elements_done += r->elements_done;
+        all.elements += r->elements;
+        all.elements_done += r->elements_done;
     }
 }
 

@@ -50,7 +50,8 @@ static gaps gaps_of(const profile *p) {
     gaps g = { 0 };
     for (size_t i = 0; i < p->nlaunches; i++) {
         const double gap = gap_after(p, i);
-        g.busy += p->launches[i].seconds, g.idle += gap;
+        g.busy += p->launches[i].seconds;
+        g.idle += gap;
         if (gap > g.longest) g.longest = gap, g.longest_after = i;
     }
     return g;

@@ -90,7 +90,9 @@ static int collect(profile *p) {
                      memory = ratio(s[i].bytes, p->peaks.memory_read);
         r->limit = fmax(arithmetic, memory);
         r->by_memory = memory >= arithmetic;
-        p->seconds += r->seconds, p->macs += s[i].macs, p->bytes += s[i].bytes;
+        p->seconds += r->seconds;
+        p->macs += s[i].macs;
+        p->bytes += s[i].bytes;
     }
     for (size_t i = 0; i < p->nlaunches; i++)
         if (p->launches[i].step >= 0) p->rows[p->launches[i].step].launches++;
@@ -131,7 +133,9 @@ void profile_free(profile *p) {
     free(p->launches);
     fac_analysis_free(p->analysis);
     job_close(&p->j);
-    p->rows = NULL, p->launches = NULL, p->analysis = NULL;
+    p->rows = NULL;
+    p->launches = NULL;
+    p->analysis = NULL;
 }
 
 static int slowest_first(const void *a, const void *b) {

@@ -28,7 +28,8 @@ int show_photo(const char *path, const fac_class *top, int n) {
         return fail(&err);
     }
     fac_image_free(&image);
-    int first = draw ? (p.lines - n - 2) / 2 : 0, lines = draw && p.lines > n + 2 ? p.lines : n + 2;
+    int first = draw ? (p.lines - n - 2) / 2 : 0;
+    int lines = draw && p.lines > n + 2 ? p.lines : n + 2;
     if (first < 0) first = 0;
     for (int i = 0; i < lines; i++) {
         bool row = draw && i < p.lines;

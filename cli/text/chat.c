@@ -156,10 +156,15 @@ static int line(talk *t, const char *s) {
     if (!strncmp(s, "/system ", 8)) return begin(t, s + 8);
     if (!strcmp(s, "/regenerate")) return again(t);
     if (*s == '/') {
-        fprintf(stderr, "%s\n", commands);
+        out_raw(commands, stderr);
+        fprintf(stderr, "\n");
         return EXIT_OK;
     }
     if (!*s) return EXIT_OK;
+    if (fac_tokenizer_encode(t->m->tokens, s, strlen(s), 0, NULL, 0) == -1) {
+        fprintf(stderr, "that is no UTF-8, and was not said\n");
+        return EXIT_OK;
+    }
     const int code = say(t, "user", s);
     return code ? code : answer(t);
 }

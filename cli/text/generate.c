@@ -63,6 +63,19 @@ static int read_grammar(lm_open_model *to) {
     return status ? fail(&err) : EXIT_OK;
 }
 
+int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out) {
+    fac_error err = { 0 };
+    if (!fac_tokenizer_load(given ? given : path, out, &err)) return EXIT_OK;
+    return given ? fail(&err) : fail_text("%s; --tokenizer FILE names another", err.text);
+}
+
+int lm_same_tokens(const char *given, const fac_tokenizer *t, const fac_lm *m) {
+    const int64_t rows = fac_lm_about(m).vocabulary;
+    if (!given || fac_tokenizer_count(t) <= rows) return EXIT_OK;
+    return fail_text("%s has %d tokens, the model knows %lld: it is another model's", given,
+                     fac_tokenizer_count(t), (long long)rows);
+}
+
 int lm_open(const char *path, lm_open_model *to) {
     fac_error err = { 0 };
     numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
@@ -74,8 +87,9 @@ int lm_open(const char *path, lm_open_model *to) {
                                .precision = precision.products,
                                .slots = (int)lm_given.beams };
     const fac_lm_opts opts_of_draft = { .precision = precision.products };
-    if (fac_tokenizer_load(lm_given.tokenizer ? lm_given.tokenizer : path, &to->tokens, &err) ||
-        fac_lm_load(path, to->device, &opts, &to->lm, &err) ||
+    code = lm_tokenizer(lm_given.tokenizer, path, &to->tokens);
+    if (code) return code;
+    if (fac_lm_load(path, to->device, &opts, &to->lm, &err) ||
         (lm_given.lora && fac_lm_lora_load(to->lm, lm_given.lora, &err)) ||
         fac_session_new(to->lm, &to->session, &err))
         code = fail(&err);
@@ -83,6 +97,7 @@ int lm_open(const char *path, lm_open_model *to) {
         (fac_lm_load(lm_given.draft, to->device, &opts_of_draft, &to->small, &err) ||
          fac_session_new(to->small, &to->draft, &err)))
         code = fail(&err);
+    if (!code) code = lm_same_tokens(lm_given.tokenizer, to->tokens, to->lm);
     if (!code) code = read_grammar(to);
     to->load_seconds = now() - begin;
     return code;
@@ -144,8 +159,37 @@ int lm_guessing(const verb *v, const char *draft, long lookup, long guesses) {
     return usage_error(v, "--guesses needs --lookup or --draft: nothing guesses without them");
 }
 
+/* Beams are the most probable texts: nothing is drawn, and penalties are for draws. */
+static int beams_fit(const verb *v) {
+    const lm_options *g = &lm_given;
+    static const struct {
+        const void *to;
+        const char *name;
+    } draws[] = { { &lm_given.temperature, "--temp" },
+                  { &lm_given.top_k, "--top-k" },
+                  { &lm_given.top_p, "--top-p" },
+                  { &lm_given.min_p, "--min-p" },
+                  { &lm_given.seed, "--seed" },
+                  { &lm_given.repeat, "--repeat-penalty" },
+                  { &lm_given.presence, "--presence-penalty" },
+                  { &lm_given.frequency, "--frequency-penalty" } };
+    if (!g->beams) return EXIT_OK;
+    if (g->grammar || g->grammar_file || g->schema || g->draft || g->lookup || g->stop.n ||
+        g->shift || g->stats)
+        return usage_error(
+            v, "--beams goes without grammars, guesses, --stop, --context-shift and --stats");
+    for (size_t k = 0; k < sizeof draws / sizeof *draws; k++)
+        if (option_given(draws[k].to))
+            return usage_error(v, "--beams goes without %s: nothing is drawn", draws[k].name);
+    return EXIT_OK;
+}
+
 int lm_fits(const verb *v) {
     const lm_options *g = &lm_given;
+    const bool penalties = g->repeat != 1 || g->presence != 0 || g->frequency != 0;
+    if (option_given(&g->last) && !penalties)
+        return usage_error(v, "--repeat-last-n needs --repeat-penalty, --presence-penalty or "
+                              "--frequency-penalty: there is nothing to look back for");
     if (g->keep && !g->shift)
         return usage_error(v, "--keep needs --context-shift: nothing is forgotten without it");
     return lm_guessing(v, g->draft, g->lookup, g->guesses);
@@ -239,9 +283,9 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
     lm_catch();
     const fac_status status = fac_generate(m->session, m->tokens, ids, n, &how,
                                            lm_given.json ? keep : lm_tell, &all, &stat, &err);
+    if (!lm_given.json) out_char('\n', stdout);
     int code = status ? fail(&err) : all.lost ? fail_text("out of memory") : EXIT_OK;
     if (!code && lm_given.json) code = print_json(m, &all, &stat);
-    if (!code && !lm_given.json) out_char('\n', stdout);
     if (!code && lm_given.stats) lm_stats(m, &stat);
     free(all.s);
     return code ? code : interrupted ? 130 : EXIT_OK;
@@ -252,6 +296,9 @@ static int with_prompt(lm_open_model *m, const char *text, size_t bytes) {
     const int64_t n = fac_tokenizer_encode(m->tokens, text, bytes, flags, NULL, 0);
     if (n == -1) return fail_text("the prompt is no UTF-8");
     if (!n) return fail_text("an empty prompt: this model has no token that begins a text");
+    if (n > fac_lm_about(m->lm).context)
+        return fail_text("the prompt has %lld tokens, the context %lld: --ctx-size N", (long long)n,
+                         (long long)fac_lm_about(m->lm).context);
     int32_t *ids = n < 0 ? NULL : malloc((size_t)n * sizeof *ids);
     if (!ids || fac_tokenizer_encode(m->tokens, text, bytes, flags, ids, n) != n) {
         free(ids);
@@ -268,13 +315,11 @@ static int generate(list args) {
     char *text;
     size_t bytes;
     if (!args.n) return usage_error(verb_find("generate"), "which model?");
-    const lm_options *g = &lm_given;
-    if (g->beams && (g->grammar || g->grammar_file || g->schema || g->draft || g->lookup ||
-                     g->stop.n || g->shift))
+    if (option_given(&o.length_penalty) && !lm_given.beams)
         return usage_error(verb_find("generate"),
-                           "--beams goes without grammars, guesses, --stop and "
-                           "--context-shift");
+                           "--length-penalty needs --beams: it compares their texts");
     int code = lm_fits(verb_find("generate"));
+    if (!code) code = beams_fit(verb_find("generate"));
     if (!code) code = words_given((list){ args.at + 1, args.n - 1 }, o.file, &text, &bytes);
     if (code) return code;
     code = lm_open(args.at[0], &m);

@@ -125,6 +125,9 @@ typedef struct lm_open_model {
 /* What does nothing without another option; an exit code. */
 int lm_fits(const verb *v);
 int lm_guessing(const verb *v, const char *draft, long lookup, long guesses);
+/* The tokenizer of --tokenizer, or the model's own; not more tokens than the model knows. */
+int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out);
+int lm_same_tokens(const char *given, const fac_tokenizer *t, const fac_lm *m);
 int lm_open(const char *path, lm_open_model *to); /* an exit code; lm_close in any case */
 void lm_close(lm_open_model *m);
 fac_generate_opts lm_how(const lm_open_model *m);

@@ -67,9 +67,9 @@ static int perplexity(list args) {
     code = precision_read(verb_find("perplexity"), o.precision, &precision);
     if (!code) code = device_open(&o.on, &m.device);
     const fac_lm_opts opts = { .precision = precision.products };
-    if (!code && (fac_tokenizer_load(o.tokenizer ? o.tokenizer : args.at[0], &m.tokens, &err) ||
-                  fac_lm_load(args.at[0], m.device, &opts, &m.lm, &err)))
-        code = fail(&err);
+    if (!code) code = lm_tokenizer(o.tokenizer, args.at[0], &m.tokens);
+    if (!code && fac_lm_load(args.at[0], m.device, &opts, &m.lm, &err)) code = fail(&err);
+    if (!code) code = lm_same_tokens(o.tokenizer, m.tokens, m.lm);
     if (!code) code = measure(&m, text, bytes);
     lm_close(&m);
     free(text);

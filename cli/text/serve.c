@@ -81,11 +81,14 @@ static int load(const char *path, served *s) {
     if (code) return code;
     const fac_lm_opts opts = { .context = o.context, .precision = precision.products };
     const fac_lm_opts of_draft = { .precision = precision.products };
-    if (fac_tokenizer_load(o.tokenizer ? o.tokenizer : path, &s->tokens, &err) ||
-        fac_lm_load(path, s->device, &opts, &s->lm, &err) ||
+    code = lm_tokenizer(o.tokenizer, path, &s->tokens);
+    if (code) return code;
+    if (fac_lm_load(path, s->device, &opts, &s->lm, &err) ||
         (o.lora && fac_lm_lora_load(s->lm, o.lora, &err)) ||
         (o.draft && fac_lm_load(o.draft, s->device, &of_draft, &s->draft, &err)))
         return fail(&err);
+    code = lm_same_tokens(o.tokenizer, s->tokens, s->lm);
+    if (code) return code;
     if (fac_lm_encodes(s->lm) && (o.draft || o.lookup))
         return fail_text("%s gives embeddings: there is no text to guess", path);
     s->name = name_of(path);

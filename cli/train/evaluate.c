@@ -231,6 +231,7 @@ static int run(list args) {
     if (args.n < 1 || args.n > 2) return usage_error(v, "which model, on which data set?");
     const evaluate_what what = { args.at[0], args.n > 1 ? args.at[1] : NULL, o.preset };
     int code = evaluate_open(v, &what, &j, &plan);
+    if (!code) code = train_fits(v, t);
     if (!code && o.against) code = model_load(o.against, NULL, NULL, 0, &other);
     if (!code && evaluate_scores(&j, other.graph, &s, &err)) code = fail(&err);
     if (!code) code = count_levels(&j, args.at[0], &levels);

@@ -155,6 +155,8 @@ static int run(list args) {
     if (code) return code;
     const char *wrong = train_wrong(o);
     if (wrong) return usage_error(v, "%s", wrong);
+    code = train_fits(v, o);
+    if (code) return code;
     if (o->out && !o->resume && o->weights && same_file(o->weights, o->out))
         return usage_error(v, "%s: the folder of --weights " INPUT_TOO, o->out);
     code = o->out ? check_outputs(o->out) : EXIT_OK;

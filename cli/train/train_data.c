@@ -140,8 +140,6 @@ int train_data(train_options *o, fac_dims want, fac_dataset *train, fac_dataset 
     int height = want.n == 4 && want.d[2] > 0 ? (int)want.d[2] : 64,
         width = want.n == 4 && want.d[3] > 0 ? (int)want.d[3] : 64;
     fac_dims size;
-    if (o->size && (!strcmp(o->set, "sst2") || sound_is_set(o->set) || is_toy(o->set)))
-        return usage_error(verb_find("train"), "--size is that of images, %s has none", o->set);
     if (!strcmp(o->set, "sst2")) return text_data(o, train, test);
     if (sound_is_set(o->set)) return sound_data(o, train, test);
     if (o->size) {

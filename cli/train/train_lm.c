@@ -49,8 +49,6 @@ void lm_list(void) {
 static const char *wrong(const train_options *o) {
     if (o->quantize.n) return "--quantize is for networks of classes";
     if (o->weights) return "text goes on from a model by --model DIR, from a training by --resume";
-    if (o->size || o->augment || o->glove)
-        return "--size, --augment and --glove are not for a text";
     if (o->show) return "--show is for samples of classes";
     if (o->tokenizer && !lm_is_new(o))
         return "--tokenizer is for a new model: this one has its own";
@@ -97,7 +95,7 @@ int lm_defaults(train_options *o) {
     if (!o->warmup && !option_given(&o->warmup) && o->steps) o->warmup = usual_warmup(o->steps);
     if (!o->evaluate_every) o->evaluate_every = 250;
     if (!o->test_batches) o->test_batches = 100;
-    if (o->test_part == 0) o->test_part = test_part;
+    if (o->test_part == 0 && !option_given(&o->test_part)) o->test_part = test_part;
     if (!o->tokenizer && fresh) o->tokenizer = "char";
     return EXIT_OK;
 }

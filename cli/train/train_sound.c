@@ -176,8 +176,15 @@ static int keep_pictures(const train_options *o, train_job *j) {
     return EXIT_OK;
 }
 
+static bool is_of_images(const fac_augment *a) {
+    return a->flip || a->crop || a->scale > 0 || a->rotate > 0 || a->brightness > 0 ||
+           a->contrast > 0 || a->saturation > 0 || a->hue > 0 || a->cutout || a->erase > 0;
+}
+
 int sound_keep(const train_options *o, train_job *j) {
     bool fresh;
+    if (is_of_images(&j->augment))
+        return fail_text("augmentation: waveforms take shift, gain, noise and mixup");
     if (!j->train.values) return EXIT_OK; /* too large to keep, and so are its pictures */
     if (!sound_is_own(o->model) || !same_each_epoch(&j->augment, &j->train)) return EXIT_OK;
     int code = keep_pictures(o, j);

@@ -55,12 +55,12 @@ class Words:
     def __len__(self) -> int:
         return len(self.number) + 2
 
-    def data(self, sentences: Sentences, length: int) -> fac.data.Dataset:
+    def data(self, sentences: Sentences, length: int) -> fac.data.ArrayDataset:
         x = np.zeros((len(sentences), length), np.int64)
         for row, (words, _) in zip(x, sentences):
             numbers = [self.number.get(w, 1) for w in words[:length]]
             row[:len(numbers)] = numbers
-        return fac.data.Dataset(x, np.array([label for _, label in sentences]), 2, ["bad", "good"])
+        return fac.data.ArrayDataset(x, np.array([label for _, label in sentences]), 2, ["bad", "good"])
 
 
 class KimCNN(nn.Module):

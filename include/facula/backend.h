@@ -38,9 +38,11 @@ typedef struct fac_problem {
     fac_operand *in, *out;
     int variant; /* which of the solver's variants is asked for; 0 = its own choice */
     /* For the solver: itself, whose `how` tells members of a family apart; while make() works, what
-     * offer() left in fac_offer.draft.  See fac_solver_offer, fac_solver_make. */
+     * offer() left as its draft, and whose that is (fac_draft_take).  See fac_solver_offer,
+     * fac_solver_make. */
     const fac_solver *solver;
     const void *draft;
+    struct fac_offer *offered;
 } fac_problem;
 
 typedef struct fac_span {
@@ -48,9 +50,9 @@ typedef struct fac_span {
     size_t at;
 } fac_span; /* a place in device memory, byte offset; NULL: absent */
 
-/* What offer() worked out, for make(): plain data without pointers into the problem, which make()
- * sees in another place.  FAC_DRAFT(o, type) is its place in an offer; a larger type does not
- * compile. */
+/* What offer() worked out, for make(): data without pointers into the problem's operands, which
+ * make() sees in another place; the node stays.  FAC_DRAFT(o, type) is its place in an offer; a
+ * larger type does not compile.  What is larger, or owns something, is fac_offer_keep's. */
 enum { FAC_OFFER_PACKED = 8, FAC_DRAFT_BYTES = 4096 };
 typedef union fac_draft {
     unsigned char bytes[FAC_DRAFT_BYTES];
@@ -75,8 +77,21 @@ typedef struct fac_offer {
      * ignored. */
     int variants, version;
 
+    void *kept; /* the draft instead, see fac_offer_keep; `drop` frees what it owns */
+    void (*drop)(void *kept);
+    bool lost;       /* there was no memory for it */
     fac_draft draft; /* (optional) */
 } fac_offer;
+
+/* Memory for a draft of any size, zeroed, to be filled by offer(); NULL when there is none, and
+ * then offer() refuses.  drop (optional) frees what the draft owns besides, before the draft itself
+ * is freed; it must take a draft that is only zeroes. */
+void *fac_offer_keep(fac_offer *o, size_t bytes, void (*drop)(void *kept));
+/* Frees the kept draft, if there is one that make() did not take. */
+void fac_offer_drop(fac_offer *o);
+/* For make(): the kept draft is its own from now on: done() frees what it owns, and then the draft
+ * itself by fac_release. */
+void *fac_draft_take(const fac_problem *p);
 
 struct fac_solver {
     const char *name; /* "conv2d/direct": unique in its backend          */
@@ -110,21 +125,27 @@ struct fac_solver {
                       fac_span work, fac_error *err);
 };
 
-/* Asks a solver for an offer, which it fills in from zero (but the draft). */
+/* Asks a solver for an offer, which it fills in from zero (but the draft).  An offer that was made
+ * holds memory until fac_solver_make or fac_offer_drop; one that was refused holds none. */
 static inline bool fac_solver_offer(const fac_solver *s, fac_device *d, fac_problem *p,
                                     fac_offer *o) {
     memset(o, 0, offsetof(fac_offer, draft));
     p->solver = s;
-    return s->offer(d, p, o);
+    if (s->offer(d, p, o)) return true;
+    fac_offer_drop(o);
+    return false;
 }
 
-/* Lets it make its plan for the problem as it accepted it, by that offer. */
+/* Lets it make its plan for the problem as it accepted it, by that offer, whose draft ends here. */
 static inline fac_status fac_solver_make(const fac_solver *s, fac_device *d, fac_problem *p,
-                                         const fac_offer *o, void **plan, fac_error *e) {
+                                         fac_offer *o, void **plan, fac_error *e) {
     p->solver = s;
-    p->draft = &o->draft;
+    p->offered = o;
+    p->draft = o->kept ? o->kept : (void *)&o->draft;
     const fac_status status = s->make(d, p, plan, e);
     p->draft = NULL;
+    p->offered = NULL;
+    fac_offer_drop(o);
     return status;
 }
 
@@ -236,7 +257,7 @@ typedef struct fac_backend {
     const fac_beside *beside; /* NULL: all work is done in the order of the calls */
     const fac_relay *relay;   /* NULL: each step is a launch of its own */
 } fac_backend;
-enum { FAC_BACKEND_API = 2 };
+enum { FAC_BACKEND_API = 3 };
 
 extern const fac_backend
     *const fac_backends[]; /* of this build: cpu always, opencl if it was built in */

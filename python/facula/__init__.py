@@ -12,14 +12,15 @@ from ._facula import (ArgumentError, Device, DeviceError, DtypeError, Error, Fil
                       OutOfMemoryError, ShapeError, Tensor, UnsupportedError, cache_info, set_num_threads)
 from .dtypes import (bfloat16, bool_, dtype, float16, float32, float64, get_default_dtype, int8, int16, int32, int64, promote_types,
                      result_type, set_default_dtype, uint8, uint16, uint32, uint64)
-from . import autograd, functional, methods, ops, promote, random
+from . import autograd, derivatives, functional, methods, ops, promote, random
 from .autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .functional import *  # noqa: F403
 from .functional import abs, all, any, max, min, pow, round, sum  # noqa: A004
 from .random import (Generator, bernoulli, manual_seed, multinomial, normal, rand, rand_like, randint, randn, randn_like, randperm,
                      seed)
+from .promote import set_printoptions
 from . import array_api, data, export, files, model, nn, optim, playground, plot, tables, tools, train, zoo
-from .files import load_weights, save
+from .files import load as load_saved, load_weights, save
 from .edit import edit
 from .export import trace  # type: ignore[assignment]
 from .lazy import flush, is_lazy, lazy, lazy_stats, set_lazy
@@ -33,4 +34,5 @@ from .tools import activations, devices, diff, inspect, profile, report, summary
 float = float32  # noqa: A001
 double, half, long = float64, float16, int64
 device = Device
+setattr(autograd, "functional", derivatives)
 __version__: str = _facula.version()

@@ -156,6 +156,7 @@ class Tensor:
     _count: Final[_int]
     _strides: Final[tuple[_int, ...]]
     _version: Final[_int]
+    _is_there: Final[_bool]
     _hooks: list[Any] | None
     _index: _int
     _retains_grad: _bool

@@ -76,6 +76,11 @@ class _Writer:
         return self.values[(id(x.grad_fn), x._index)]
 
     def node(self, node: Any) -> None:
+        if node.name == "identity":
+            same = self.value(node.inputs[0])
+            assert same is not None
+            self.values[(id(node), 0)] = same
+            return
         if not isinstance(node, _facula.Node):
             raise _facula.UnsupportedError(f"{node.name}: a function written in Python cannot become part of a graph")
         out = self.builder.emit(node, [self.value(x) for x in node.inputs])
@@ -92,7 +97,7 @@ def trace(function: Callable[..., Any], example: Any, input_names: Sequence[str]
         function.eval()  # type: ignore[attr-defined]
     before, grads = _facula.set_tracing(True), _facula.set_grad_enabled(False)
     try:
-        result = function(*xs)
+        result = function(*[_facula.apply("identity", None, 0, x) for x in xs])
     finally:
         _facula.set_tracing(before)
         _facula.set_grad_enabled(grads)

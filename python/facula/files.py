@@ -33,11 +33,16 @@ def save(what: Any, path: Any) -> None:
 
 def load_weights(path: Any) -> dict[str, Tensor]:
     """Named tensors of a file: .npy, .npz, .safetensors, PyTorch's .pth and .pt."""
-    return _facula.load_weights(os.fspath(path))
+    try:
+        return _facula.load_weights(os.fspath(path))
+    except _facula.FormatError as why:
+        if "pickle" not in str(why):
+            raise
+        raise _facula.FormatError(f"{why}; fac.load_saved reads what fac.save pickled") from None
 
 
 def load(path: Any) -> Any:
-    """What save() wrote."""
+    """What save() wrote.  What was pickled runs code of the file: only of files that you trust."""
     name = os.fspath(path)
     try:
         got = load_weights(name)

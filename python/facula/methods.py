@@ -94,7 +94,8 @@ def t(x: Tensor) -> Tensor:
 @_method
 def clone(x: Tensor) -> Tensor:
     """A copy of its own, through which gradients flow."""
-    return _facula.apply("identity", None, 0, x) if x.requires_grad else x.detach()._convert(None)
+    history = x.requires_grad or x.grad_fn is not None
+    return _facula.apply("identity", None, 0, x) if history else x.detach()._convert(None)
 
 
 @_method
@@ -348,7 +349,7 @@ setattr(Tensor, "mT", property(lambda x: F.transpose(x, -1, -2), doc="The last t
 
 
 def _set_data(x: Tensor, y: Tensor) -> None:
-    x._become(y.detach())
+    x._become(F.as_tensor(y).detach())
 
 
 setattr(Tensor, "data", property(lambda x: x.detach(), _set_data, doc="The value without history; may be set."))

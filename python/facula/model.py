@@ -21,6 +21,12 @@ class Port(NamedTuple):
     dtype: dtype
     shape: tuple[int | str, ...]
 
+    @property
+    def type(self) -> str:
+        """As ONNX Runtime says it: tensor(float), tensor(int64)..."""
+        word = {"float32": "float", "float64": "double", "text": "string"}.get(self.dtype.name, self.dtype.name)
+        return f"tensor({word})"
+
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 

@@ -274,6 +274,18 @@ def setitem(x: Tensor, pair: tuple[Any, Any]) -> None:
 
 # ---- printing ----
 
+_print_options: dict[str, Any] = {}
+
+
+def set_printoptions(precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None, linewidth: int | None = None,
+                     sci_mode: bool | None = None) -> None:
+    """How tensors are printed: digits, from how many elements on in part, how many at each end, width of a line.  None: as NumPy does."""
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "max_line_width": linewidth, "suppress_small":
+             None if sci_mode is None else not sci_mode}
+    _print_options.clear()
+    _print_options.update({k: v for k, v in given.items() if v is not None})
+
+
 def _numbers_text(x: Tensor) -> str:
     if x.dtype.name == "text":
         return repr(x.tolist())
@@ -282,7 +294,7 @@ def _numbers_text(x: Tensor) -> str:
         shown = shown._convert("float32")
     if x.dtype.name == "bit":
         shown = shown._convert("bool")
-    return np.array2string(np.asarray(shown), separator=", ", prefix="tensor(")
+    return np.array2string(np.asarray(shown), separator=", ", prefix="tensor(", **_print_options)
 
 
 def text_of(x: Tensor) -> str:

@@ -65,7 +65,12 @@ def quantize(model: Any, scheme: str | Sequence[str], samples: Iterable[Any] | N
         q = Quantized(graph, m.device, m.precision, m.name, m._preset, m._shape)
         q.layers = Table(rows, ["name", "op", "kept", "bytes", "bytes_before", "weight_sqnr", "output_sqnr"])
         return q
-    graph, _ = _facula.quantize(m.graph, [scheme] if isinstance(scheme, str) else list(scheme), all)
+    try:
+        graph, _ = _facula.quantize(m.graph, [scheme] if isinstance(scheme, str) else list(scheme), all)
+    except ValueError as why:
+        if "no such scheme" not in str(why):
+            raise
+        raise type(why)(f"{why}; of integers: {', '.join(_facula.integer_schemes())}") from None
     return m.with_graph(graph)
 
 

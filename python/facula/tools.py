@@ -188,19 +188,41 @@ def devices() -> Table:
     return Table(rows)
 
 
-def report(model: Any, path: Any, **options: Any) -> None:
-    """Writes a page about a model (graph, costs, memory, roofline) by the command that comes with the package."""
-    import subprocess
+def _command() -> str:
+    """The command `facula`: beside the interpreter, where scripts are installed, or on the path."""
+    import shutil
     import sys
+    import sysconfig
+    folders = [os.path.dirname(sys.executable), sysconfig.get_path("scripts"),
+               sysconfig.get_path("scripts", f"{os.name}_user") or ""]
+    found = shutil.which("facula", path=os.pathsep.join(folders)) or shutil.which("facula")
+    if found is None:
+        raise _facula.UnsupportedError(f"report: the command facula, which the package installs, is neither in {', '.join(folders)} nor on the path")
+    return found
+
+
+def _options(given: Mapping[str, Any]) -> list[str]:
+    """profile=True is --profile, batch=2 --batch=2; what is False or None is left out."""
+    words = []
+    for name, value in given.items():
+        if value is not None and value is not False:
+            words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}"))
+    return words
+
+
+def report(model: Any, path: Any, **options: Any) -> None:
+    """Writes a page about a model (graph, costs, memory, roofline) by the command that comes with the package.
+
+        fac.report("resnet18.onnx", "page.html")
+        fac.report(model, "page.html", batch=2, profile=True)       options are those of `facula report`
+    """
+    import subprocess
     import tempfile
-    command = os.path.join(os.path.dirname(sys.executable), "facula")
-    if not os.path.exists(command):
-        raise _facula.UnsupportedError(f"report: the command {command}, which the package installs, is not there")
+    command = _command()
     with tempfile.TemporaryDirectory() as folder:
-        file = model if isinstance(model, str) else os.path.join(folder, "model.onnx")
-        if file is not model:
+        file = os.fspath(model) if isinstance(model, (str, os.PathLike)) else os.path.join(folder, "model.onnx")
+        if file.startswith(folder):
             graph_of(model).save(file)
-        words = [f"--{k.replace('_', '-')}={v}" for k, v in options.items()]
-        done = subprocess.run([command, "report", file, "--out", os.fspath(path), *words], capture_output=True, text=True)
+        done = subprocess.run([command, "report", file, "-o", os.fspath(path), *_options(options)], capture_output=True, text=True)
         if done.returncode:
             raise _facula.Error(done.stderr.strip())

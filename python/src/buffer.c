@@ -42,7 +42,7 @@ static bool fill(Py_buffer *view, TensorObject *self, const void *data, int flag
 int py_tensor_getbuffer(PyObject *o, Py_buffer *view, int flags) {
     TensorObject *self = (TensorObject *)o;
     view->obj = NULL;
-    if (!py_value(o)) return -1;
+    if (!py_read_traced(self) || !py_value(o)) return -1;
     fac_dtype dtype = fac_tensor_type(self->t).dtype;
     if (!py_dtype_format(dtype)) {
         PyErr_Format(PyExc_BufferError,

@@ -78,6 +78,11 @@ TensorObject *py_alias(TensorObject *x); /* the same value, without its history 
 
 int py_lazy_init(PyObject *module);
 bool py_lazy_on(void);
+/* Is every call of this thread recorded, for a graph? */
+bool py_tracing(void);
+/* A warning when the elements of a traced value are read: they are those of the example.  false: an
+ * exception. */
+bool py_read_traced(const TensorObject *x);
 fac_type py_type(const TensorObject *x); /* without computing it */
 bool py_lazy_settle(void); /* computes all that was recorded, before memory is written */
 /* Its tensor, borrowed, computed if need be; o is a TensorObject.  NULL: an exception. */

@@ -13,6 +13,15 @@ bool py_grad_enable(bool on) {
     return before;
 }
 
+bool py_tracing(void) { return tracing; }
+bool py_read_traced(const TensorObject *x) {
+    if (!tracing || !x->node) return true;
+    return !PyErr_WarnEx(PyExc_UserWarning,
+                         "the elements of a tensor are read while a graph is made of the calls: "
+                         "what follows from them is fixed to this example",
+                         1);
+}
+
 static PyObject *set_grad_enabled(PyObject *module, PyObject *on) {
     (void)module;
     int value = PyObject_IsTrue(on);
@@ -137,8 +146,9 @@ PyObject *py_apply_op(const fac_op *op, const char *attrs, int want, int n, PyOb
         given[i] = NULL;
         if (in[i] == Py_None) continue;
         if (!py_is_tensor(in[i])) {
-            PyErr_Format(PyExc_TypeError, "%s: input %d is a %S, a Tensor was expected", op->name,
-                         i, (PyObject *)Py_TYPE(in[i]));
+            PyErr_Format(PyExc_TypeError,
+                         "%s: input %d is a %S, a Tensor was expected (fac.tensor makes one)",
+                         op->name, i, (PyObject *)Py_TYPE(in[i]));
             return NULL;
         }
         TensorObject *x = (TensorObject *)in[i];

@@ -149,6 +149,10 @@ static PyObject *get_version(PyObject *o, void *none) {
     if (!py_value(o)) return NULL;
     return PyLong_FromUnsignedLongLong(fac_tensor_version(((TensorObject *)o)->t));
 }
+static PyObject *get_is_there(PyObject *o, void *none) {
+    (void)none;
+    return PyBool_FromLong(((TensorObject *)o)->t != NULL);
+}
 static PyObject *get_requires_grad(PyObject *o, void *none) {
     (void)none;
     return PyBool_FromLong(((TensorObject *)o)->requires_grad);
@@ -202,6 +206,7 @@ static PyGetSetDef getset[] = {
     { "dtype", get_dtype, NULL, "The element type.", NULL },
     { "device", get_device, NULL, "Where what is made of it is computed.", NULL },
     { "_version", get_version, NULL, "Raised by every write.", NULL },
+    { "_is_there", get_is_there, NULL, "Has it been computed?", NULL },
     { "requires_grad", get_requires_grad, set_requires_grad, "Is a gradient by it wanted?", NULL },
     { "is_leaf", get_is_leaf, NULL, "True unless a recorded operator made it.", NULL },
     { "grad", get_object, set_grad, "The gradient that backward() has left.",
@@ -226,7 +231,7 @@ static PyMemberDef members[] = {
 static PyObject *item(PyObject *o, PyObject *none) {
     (void)none;
     TensorObject *self = (TensorObject *)o;
-    if (!py_value(o)) return NULL;
+    if (!py_read_traced(self) || !py_value(o)) return NULL;
     fac_type type = fac_tensor_type(self->t);
     if (fac_dims_count(&type.dims) == 1) {
         PyObject *list = py_tolist(self->t);
@@ -246,14 +251,19 @@ static PyObject *item(PyObject *o, PyObject *none) {
 }
 static PyObject *tolist(PyObject *o, PyObject *none) {
     (void)none;
-    if (!py_value(o)) return NULL;
+    if (!py_read_traced((TensorObject *)o) || !py_value(o)) return NULL;
     return py_tolist(((TensorObject *)o)->t);
 }
 
-/* The same value without history: shares memory. */
+/* The same value without history: shares memory.  For a graph that is made it stays what it is. */
 static PyObject *detach(PyObject *o, PyObject *none) {
     (void)none;
-    return (PyObject *)py_alias((TensorObject *)o);
+    TensorObject *x = (TensorObject *)o, *y = py_alias(x);
+    if (y && py_tracing()) {
+        y->node = Py_XNewRef(x->node);
+        y->index = x->index;
+    }
+    return (PyObject *)y;
 }
 
 /* self becomes what `from` is: value, history. */
@@ -322,7 +332,8 @@ static PyObject *convert(PyObject *o, PyObject *as) {
     fac_tensor *t;
     fac_error err;
     fac_status status;
-    if (!py_dtype_from(as, py_type(self).dtype, &dtype) || !py_value(o)) return NULL;
+    if (!py_dtype_from(as, py_type(self).dtype, &dtype) || !py_read_traced(self) || !py_value(o))
+        return NULL;
     Py_BEGIN_ALLOW_THREADS status = fac_tensor_convert(self->t, dtype, &t, &err);
     Py_END_ALLOW_THREADS if (status) return py_raise(&err);
     return (PyObject *)py_tensor(t, self->device);

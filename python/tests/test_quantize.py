@@ -66,3 +66,8 @@ def test_a_module(rng):
     net = fac.nn.Sequential(fac.nn.Linear(64, 32), fac.nn.ReLU(), fac.nn.Linear(32, 4)).eval()
     q = fac.quantize(net, "int8:dynamic", example=(1, 64))
     assert len(q.layers) == 2
+
+
+def test_a_wrong_scheme_names_those_there_are():
+    with pytest.raises(ValueError, match="lq:wWaA.*int8:static"):
+        fac.quantize(fac.zoo.lenet(), "int3:foo")

@@ -1,4 +1,7 @@
 """What the command does, as objects."""
+import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -101,3 +104,24 @@ def test_the_command_comes_along():
     if not os.path.exists(command):
         pytest.skip("the package was not installed")
     assert b"facula" in subprocess.run([command, "version"], capture_output=True, check=True).stdout
+
+
+def test_report(tmp_path, monkeypatch):
+    built = pathlib.Path(fac.__file__).parents[2]
+    if (built / "facula").is_file():                        # of a build that is not installed
+        monkeypatch.setenv("PATH", str(built), prepend=os.pathsep)
+    if not shutil.which("facula"):
+        pytest.skip("the command is not there")
+    net = fac.nn.Sequential(fac.nn.Conv2d(1, 4, 3), fac.nn.ReLU())
+    net.export(tmp_path / "m.onnx", (1, 1, 8, 8))
+    fac.report(tmp_path / "m.onnx", tmp_path / "a.html")
+    fac.report(fac.load(tmp_path / "m.onnx"), tmp_path / "b.html", batch=2, profile=True, seconds=0.01, peaks=False)
+    assert "<svg" in (tmp_path / "a.html").read_text() and "measured" in (tmp_path / "b.html").read_text().lower()
+    with pytest.raises(fac.Error, match="no option --colour"):
+        fac.report(tmp_path / "m.onnx", tmp_path / "c.html", colour=1)
+
+
+def test_report_without_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda *a, **k: None)
+    with pytest.raises(fac.UnsupportedError, match="the command facula"):
+        fac.report(fac.zoo.lenet(), tmp_path / "a.html")

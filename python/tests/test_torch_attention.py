@@ -11,14 +11,8 @@ import torch.nn.functional as F  # noqa: E402
 
 import facula.torch as ft  # noqa: E402
 
-if ft.ocl is None:
-    pytest.skip("the device's shim was not built", allow_module_level=True)
+pytestmark = pytest.mark.ocl
 D = "ocl"
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(0)
 
 
 def recorded():

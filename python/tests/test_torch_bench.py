@@ -14,8 +14,7 @@ pytest.importorskip("torchvision")
 import facula.torch as ft  # noqa: E402
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench" / "torch_device.py"
-if ft.ocl is None or not BENCH.exists():
-    pytest.skip("no device, or no source tree", allow_module_level=True)
+pytestmark = [pytest.mark.ocl, pytest.mark.skipif(not BENCH.exists(), reason="no source tree")]
 
 
 @pytest.mark.parametrize("device", ["cpu"] + (["opencl"] if os.environ.get("FACULA_ALL") == "1" else []))

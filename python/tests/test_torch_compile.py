@@ -16,15 +16,6 @@ import facula.torch as ft  # noqa: E402
 ALL = os.environ.get("FACULA_ALL") == "1"
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    ft.explain(reset=True)
-    yield
-    ft.strict(False)
-
-
 def compiled(f, **kw):
     return torch.compile(f, backend="facula", **kw)
 

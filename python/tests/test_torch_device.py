@@ -14,19 +14,13 @@ import torch.nn.functional as F  # noqa: E402
 
 import facula.torch as ft  # noqa: E402
 
-if ft.ocl is None:
-    pytest.skip("the device's shim was not built", allow_module_level=True)
-pytestmark = pytest.mark.filterwarnings("ignore:device ocl")
+pytestmark = [pytest.mark.ocl, pytest.mark.filterwarnings("ignore:device ocl")]
 D = "ocl"
 
 
 @pytest.fixture(autouse=True, params=["lazy", "each call"] if os.environ.get("FACULA_ALL") == "1" else ["lazy"])
-def recorded(request):
-    torch.manual_seed(0)
+def recorded(torch_as_it_comes, request):
     torch.ocl.set_eager(request.param == "each call")
-    yield
-    torch.ocl.set_eager(False)
-    ft.strict(False)
 
 
 def equal(f, *operands, grad=False, tol=1e-5):

@@ -11,14 +11,8 @@ import torch.nn.functional as F  # noqa: E402
 
 import facula.torch as ft  # noqa: E402
 
-if ft.ocl is None:
-    pytest.skip("the device's shim was not built", allow_module_level=True)
+pytestmark = pytest.mark.ocl
 D = "ocl"
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(0)
 
 
 def planned():
@@ -225,3 +219,41 @@ def test_gpt2_writes_the_same_with_few_plans(cache, last):
     if last is not None:
         assert after["flushes"] - before["flushes"] >= 64
     assert after["segments"] <= 6 and after["planned"] - before["planned"] <= 12
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+def test_prompts_of_several_lengths_write_the_same_with_few_plans(cache):
+    """Their mask is booleans that the host has: it grows to the room of keys and values with them."""
+    model, ids = gpt2(None), torch.tensor([[5, 17, 29, 3, 80], [0, 0, 11, 64, 9], [0, 2, 40, 41, 42]])
+    how = {"max_new_tokens": 64, "do_sample": False, "pad_token_id": 0}
+    if cache == "static":
+        how["cache_implementation"] = "static"
+    want = model.generate(ids, attention_mask=(ids > 0).long(), **how)
+    model.to(D)
+    torch.ocl.empty_cache()
+    before = torch.ocl.stats()
+    got = model.generate(ids.to(D), attention_mask=(ids > 0).long().to(D), **how)
+    after = torch.ocl.stats()
+    assert got.shape == (3, 69) and torch.equal(got.cpu(), want)
+    assert after["segments"] <= 6 and after["planned"] - before["planned"] <= 12
+    assert not ft.explain()["device_fallbacks"]
+
+
+@pytest.mark.parametrize("shape", ["whole", "keys", "one key", "queries"])
+def test_masks_over_what_grows(shape):
+    def run(device):
+        torch.manual_seed(2)
+        k = torch.randn(2, 3, 5, 8).to(device)
+        out = []
+        for step in range(70):
+            k = torch.cat([k, torch.randn(2, 3, 1, 8).to(device)], 2)
+            n = k.size(2)
+            full = {"whole": (2, 3, 2, n), "keys": (1, n), "one key": (2, 1, 2, 1), "queries": (2, n)}[shape]
+            seen = torch.arange(full[-2] * full[-1]).reshape(full[-2:]).expand(full) % 3 != step % 3
+            out.append(F.scaled_dot_product_attention(torch.randn(2, 3, 2, 8).to(device), k, k, attn_mask=seen.to(device)).cpu())
+        return out
+    before = planned()
+    got = run(D)
+    assert planned() - before <= 16
+    for a, b in zip(run("cpu"), got):
+        torch.testing.assert_close(b, a, rtol=2e-5, atol=2e-5, equal_nan=True)

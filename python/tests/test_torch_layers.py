@@ -153,7 +153,7 @@ def test_swapped_layers_train_and_are_given_back():
     assert torch.equal(mine(x), model(x))
 
 
-@pytest.mark.skipif(ft.ocl is None, reason="device ocl is not there")
+@pytest.mark.ocl
 def test_tensors_of_the_device_stay_there():
     x, w = torch.randn(1, 2, 6, 6), torch.randn(3, 2, 3, 3)
     y = ocl_conv2d(x.to("ocl"), w.to("ocl"))

@@ -12,19 +12,10 @@ import torch.nn as nn  # noqa: E402
 
 import facula.torch as ft  # noqa: E402
 
-if ft.ocl is None:
-    pytest.skip("the device's shim was not built", allow_module_level=True)
 import torch_long  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:device ocl")
+pytestmark = [pytest.mark.ocl, pytest.mark.filterwarnings("ignore:device ocl")]
 D = "ocl"
-
-
-@pytest.fixture(autouse=True)
-def as_before():
-    yield
-    torch.set_float32_matmul_precision("highest")
-    torch.ocl.set_precision(None)
 
 
 # ---- precision -------------------------------------------------------------------------------------------------
@@ -298,3 +289,50 @@ def test_ten_thousand_steps():
 
 def test_a_thousand_steps_do_not_grow():
     torch_long.main(1000)
+
+
+# ---- what is read ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("write", [lambda y, x: y.copy_(x), lambda y, x: torch.mul(x, 2, out=y), lambda y, x: y.zero_().add_(x),
+                                   lambda y, x: y.fill_(3).mul_(x), lambda y, x: y.t().copy_(x)])
+def test_what_is_overwritten_is_no_input(write, monkeypatch):
+    """It would be brought to the device in each run."""
+    from facula.torch import segment
+    leaves, plain = [], segment.Piece.leaf
+    monkeypatch.setattr(segment.Piece, "leaf", lambda self, ref, dt: leaves.append(ref["t"]) or plain(self, ref, dt))
+    side = 31
+    x = torch.randn(side, side)
+    there = x.to(D)
+    y, want = torch.empty(side, side, device=D), torch.empty(side, side)
+    torch.ocl.synchronize()
+    leaves.clear()
+    write(y, there)
+    write(want, x)
+    assert torch.equal(y.cpu(), want)
+    assert len(set(leaves)) == 1
+
+
+def test_a_part_that_is_written_keeps_the_rest():
+    y = torch.arange(12., device=D).view(3, 4)
+    torch.ocl.synchronize()
+    y[1].copy_(torch.full((4,), -1., device=D))
+    z = y.clone()
+    y[:, 2].zero_()
+    want = torch.arange(12.).view(3, 4)
+    want[1] = -1
+    assert torch.equal(z.cpu(), want)
+    want[:, 2] = 0
+    assert torch.equal(y.cpu(), want)
+
+
+def test_two_views_of_what_changes_later():
+    """Values are those of the time of the call, however late they are asked for."""
+    x = torch.arange(6., device=D)
+    y = torch.zeros(6, device=D)
+    torch.ocl.synchronize()
+    y.copy_(x)
+    old = x[2:4].clone()
+    x.copy_(torch.ones(6, device=D))
+    x[0:2].add_(y[4:6])
+    assert old.tolist() == [2, 3] and x.tolist() == [5, 6, 1, 1, 1, 1] and y.tolist() == [0, 1, 2, 3, 4, 5]

@@ -40,7 +40,10 @@ void fac_philox(uint64_t key, uint64_t stream, uint64_t counter, uint32_t out[4]
         c1 = (uint32_t)q;
         c3 = (uint32_t)p;
     }
-    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
 }
 
 /* A block holds two 64-bit numbers. */

@@ -30,7 +30,8 @@ static double start(double x) {
                                   -0.00367342844,  0.00573950773,  -0.0076224613,
                                   0.00943887047,   1.00167406,     2.83297682 };
     const double w = -log((1 - x) * (1 + x));
-    const double *c = w < 5 ? near : far, t = w < 5 ? w - 2.5 : sqrt(w) - 3;
+    const double *c = w < 5 ? near : far;
+    const double t = w < 5 ? w - 2.5 : sqrt(w) - 3;
     double p = c[0];
     for (int k = 1; k < 9; k++) p = p * t + c[k];
     return p * x;

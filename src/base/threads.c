@@ -142,7 +142,9 @@ static void run_all(void *self, int n, void (*task)(void *arg, int i), void *arg
     }
     for (int k = 0; k < workers; k++) {
         worker *w = &t->workers[k];
-        w->n = n, w->task = task, w->arg = arg;
+        w->n = n;
+        w->task = task;
+        w->arg = arg;
         atomic_store_explicit(&w->state, OFFERED, memory_order_release);
     }
     wake_sleepers(t, workers);

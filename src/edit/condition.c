@@ -232,7 +232,8 @@ static truth compare(const fac_match *m, const fac_condition *d) {
     if (n < 0 || o < 0) return UNKNOWN;
     bool holds = r == FAC_REL_IN || n == o || n == 1 || o == 1;
     for (int k = 0; k < n || (r != FAC_REL_IN && k < o); k++) {
-        const double x = a[n == 1 ? 0 : k], y = b[o == 1 ? 0 : k];
+        const double x = a[n == 1 ? 0 : k];
+        const double y = b[o == 1 ? 0 : k];
         if (!holds) break;
         if (isnan(x) || (r != FAC_REL_IN && isnan(y))) return UNKNOWN;
         holds = r == FAC_REL_IN ? related(FAC_REL_GE, x, b[0]) && related(FAC_REL_LE, x, b[1])

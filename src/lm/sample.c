@@ -23,7 +23,8 @@ static void punish(const fac_sampler *s, fac_candidate *c, int count) {
 
 static void penalties(const fac_sampler *s, fac_candidate *c, int64_t vocabulary,
                       const int32_t *past, int64_t n) {
-    const int64_t last = s->last > 0 ? s->last : 64, from = n > last ? n - last : 0;
+    const int64_t last = s->last > 0 ? s->last : 64;
+    const int64_t from = n > last ? n - last : 0;
     if ((s->repeat <= 0 || s->repeat == 1) && s->presence == 0 && s->frequency == 0) return;
     for (int64_t k = from; k < n; k++) {
         int count = 0;

@@ -45,7 +45,8 @@ static fac_status window_of(fac_program *p, const int32_t *ids, int64_t n, int64
 static fac_status all_windows(fac_program *p, const fac_lm *m, const int32_t *ids, int64_t n,
                               int64_t window, sums *to, fac_error *err) {
     for (int64_t at = 0; at < n; at += window / 2) {
-        const int64_t left = n - at < window ? n - at : window, from = at ? window / 2 : 1;
+        const int64_t left = n - at < window ? n - at : window;
+        const int64_t from = at ? window / 2 : 1;
         if (left > from) FAC_TRY(window_of(p, ids + at, left, from, m->c.vocabulary, to, err));
         if (at + left == n) break;
     }

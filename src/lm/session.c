@@ -5,115 +5,13 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "lm/lm.h"
+#include "lm/session.h"
 #include "tensor/tensor_internal.h"
 
-enum { CHUNKS = 4, FIRST_ROWS = 256 };
-static const int64_t chunks[CHUNKS] = { 1, 8, 64, 256 };
+enum { CHUNKS = FAC_SESSION_CHUNKS };
+static const int64_t chunks[CHUNKS] = { 1, 8, 64, FAC_LARGEST_CHUNK };
 
-typedef struct slot {
-    int64_t length, pending;
-    bool fresh;
-} slot; /* read; fed; its logits are of the last step */
-
-struct fac_session {
-    fac_lm *m;
-    fac_program *program;
-    fac_tensor **caches; /* of each layer keys, values: [slots, G, capacity, D] */
-    slot *slots;
-    int32_t *fed;  /* [slots, context] */
-    float *logits; /* [slots, vocabulary] */
-    int nslots;
-    int64_t capacity, runs;
-    fac_tensor *in[CHUNKS][5], *out; /* inputs of each chunk; logits of a run */
-    size_t copied;
-    fac_tensor *rows, *checked; /* of fac_session_check, made when first asked for */
-};
 enum { IDS, POSITIONS, AT, LENGTHS, ROWS };
-
-static int64_t ncaches(const fac_lm *m) { return 2 * m->c.layers; }
-
-/* ---- caches that double ---- */
-
-static void free_caches(fac_tensor **all, int64_t n) {
-    for (int64_t k = 0; all && k < n; k++) fac_tensor_free(all[k]);
-    fac_release(all);
-}
-
-static fac_status new_caches(const fac_session *s, int64_t capacity, fac_tensor ***out,
-                             fac_error *err) {
-    const fac_lm *m = s->m;
-    const int64_t n = ncaches(m);
-    fac_tensor **all = fac_alloc((size_t)n, sizeof *all);
-    fac_status status = all ? FAC_OK : fac_raise_memory(err, "caches");
-    for (int64_t k = 0; k < n && !status; k++)
-        status = fac_tensor_new(
-            NULL, FAC_F32, fac_shape(s->nslots, m->c.kv_heads, capacity, m->c.head), &all[k], err);
-    if (status)
-        free_caches(all, n);
-    else
-        *out = all;
-    return status;
-}
-
-static fac_status writable(fac_tensor *t, float **x, fac_error *err) {
-    void *data;
-    if (!fac_tensor_data(t)) return fac_raise(err, FAC_E_DEVICE, "a cache cannot be read");
-    FAC_TRY(fac_tensor_begin_write(t, &data, err));
-    *x = data;
-    return FAC_OK;
-}
-
-/* The first `rows` rows of every head of slot `from` into those of slot `to`, of caches of other
- * capacities. */
-static fac_status copy_rows(const fac_session *s, const fac_tensor *a, int64_t a_rows, int from,
-                            fac_tensor *b, int64_t b_rows, int to, int64_t rows, fac_error *err) {
-    const int64_t G = s->m->c.kv_heads, D = s->m->c.head;
-    float *y;
-    FAC_TRY(writable(b, &y, err));
-    const float *x = fac_tensor_data(a);
-    for (int64_t g = 0; g < G; g++)
-        memmove(y + ((int64_t)to * G + g) * b_rows * D, x + ((int64_t)from * G + g) * a_rows * D,
-                (size_t)(rows * D) * sizeof *x);
-    return FAC_OK;
-}
-
-static fac_status make_program(fac_session *s, fac_tensor **caches, int64_t capacity,
-                               fac_program **out, fac_error *err) {
-    fac_graph *g;
-    const fac_program_opts o = { .precision = s->m->opts.precision };
-    FAC_TRY(fac_lm_build(s->m, s->nslots, capacity, caches, &g, err));
-    const fac_status status = fac_program_new(g, s->m->device, &o, out, err);
-    fac_graph_free(g);
-    return status;
-}
-
-static fac_status grow(fac_session *s, int64_t rows, fac_error *err) {
-    int64_t capacity = s->capacity ? s->capacity : FIRST_ROWS;
-    const int64_t most = s->m->context + chunks[CHUNKS - 1];
-    while (capacity < rows) capacity *= 2;
-    if (capacity > most) capacity = most;
-    if (capacity == s->capacity) return FAC_OK;
-    fac_tensor **caches;
-    fac_program *program = NULL;
-    FAC_TRY(new_caches(s, capacity, &caches, err));
-    fac_status status = make_program(s, caches, capacity, &program, err);
-    for (int64_t k = 0; k < ncaches(s->m) && s->caches && !status; k++)
-        for (int b = 0; b < s->nslots && !status; b++)
-            status = copy_rows(s, s->caches[k], s->capacity, b, caches[k], capacity, b,
-                               s->slots[b].length, err);
-    if (status) {
-        fac_program_free(program);
-        free_caches(caches, ncaches(s->m));
-        return status;
-    }
-    fac_program_free(s->program);
-    free_caches(s->caches, ncaches(s->m));
-    s->program = program;
-    s->caches = caches;
-    s->capacity = capacity;
-    return FAC_OK;
-}
 
 /* ---- making ---- */
 
@@ -145,7 +43,7 @@ fac_status fac_session_new_slots(fac_lm *m, int slots, fac_session **out, fac_er
     s->logits = fac_alloc((size_t)slots * (size_t)m->c.vocabulary, sizeof *s->logits);
     const bool room = s->slots && s->fed && s->logits;
     fac_status status = room ? make_inputs(s, err) : fac_raise_memory(err, "a session");
-    if (!status) status = grow(s, FIRST_ROWS, err);
+    if (!status) status = fac_session_grow(s, 1, err);
     if (status)
         fac_session_free(s);
     else
@@ -156,7 +54,7 @@ fac_status fac_session_new_slots(fac_lm *m, int slots, fac_session **out, fac_er
 void fac_session_free(fac_session *s) {
     if (!s) return;
     fac_program_free(s->program);
-    free_caches(s->caches, ncaches(s->m));
+    fac_caches_free(s->caches, fac_session_caches(s));
     for (int c = 0; c < CHUNKS; c++)
         for (int k = 0; k < 5; k++) fac_tensor_free(s->in[c][k]);
     fac_tensor_free(s->out);
@@ -177,7 +75,7 @@ static fac_status check_slot(const fac_session *s, int at, fac_error *err) {
 
 fac_status fac_session_feed(fac_session *s, int at, const int32_t *ids, int64_t n, fac_error *err) {
     FAC_TRY(check_slot(s, at, err));
-    slot *t = &s->slots[at];
+    fac_slot *t = &s->slots[at];
     const int64_t have = t->length + t->pending;
     if (n < 0 || n > s->m->context - have)
         return fac_raise(err, FAC_E_ARGUMENT, "%lld tokens after %lld: the context has %lld",
@@ -202,7 +100,7 @@ static int chunk_for(const fac_session *s) {
     return c;
 }
 
-static int64_t taken(const slot *t, int c) {
+static int64_t taken(const fac_slot *t, int c) {
     return t->pending < chunks[c] ? t->pending : chunks[c];
 }
 
@@ -215,7 +113,7 @@ static fac_status fill(fac_session *s, int c, fac_error *err) {
         x[k] = data;
     }
     for (int b = 0; b < s->nslots; b++) {
-        const slot *t = &s->slots[b];
+        const fac_slot *t = &s->slots[b];
         const int64_t n = taken(t, c), last = s->m->context - 1;
         for (int64_t k = 0; k < Q; k++) {
             const int64_t at = t->length + k;
@@ -229,19 +127,28 @@ static fac_status fill(fac_session *s, int c, fac_error *err) {
     return FAC_OK;
 }
 
-static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
+/* Rows that caches need for all that waits, read in chunks: a long prompt grows them once. */
+static int64_t rows_for(const fac_session *s, int c) {
+    const int64_t Q = chunks[c];
     int64_t rows = 0;
+    for (int b = 0; b < s->nslots; b++) {
+        const fac_slot *t = &s->slots[b];
+        const int64_t all = t->pending > Q ? (t->pending + Q - 1) / Q * Q : Q;
+        rows = t->length + all > rows ? t->length + all : rows;
+    }
+    return rows;
+}
+
+static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
     const int64_t vocabulary = s->m->c.vocabulary;
-    for (int b = 0; b < s->nslots; b++)
-        rows = s->slots[b].length + chunks[c] > rows ? s->slots[b].length + chunks[c] : rows;
-    FAC_TRY(grow(s, rows, err));
+    FAC_TRY(fac_session_grow(s, rows_for(s, c), err));
     FAC_TRY(fill(s, c, err));
     FAC_TRY(fac_program_run(s->program, s->in[c], &s->out, err));
     const float *y = fac_tensor_data(s->out);
     if (!y) return fac_raise(err, FAC_E_DEVICE, "the logits cannot be read");
     s->runs++;
     for (int b = 0; b < s->nslots; b++) {
-        slot *t = &s->slots[b];
+        fac_slot *t = &s->slots[b];
         const int64_t n = taken(t, c);
         t->length += n;
         t->pending -= n;
@@ -269,7 +176,7 @@ static fac_status begin_check(fac_session *s, int at, fac_error *err) {
     if (!s->checked)
         FAC_TRY(fac_tensor_new(NULL, FAC_F32, fac_shape(chunks[CHECK], s->m->c.vocabulary),
                                &s->checked, err));
-    FAC_TRY(grow(s, rows, err));
+    FAC_TRY(fac_session_grow(s, rows, err));
     FAC_TRY(fill(s, CHECK, err));
     FAC_TRY(fac_tensor_begin_write(s->rows, &data, err));
     for (int64_t k = 0; k < chunks[CHECK]; k++) ((int64_t *)data)[k] = at * chunks[CHECK] + k;
@@ -298,7 +205,7 @@ fac_status fac_session_check(fac_session *s, int at, const float **logits, int64
     FAC_TRY(fac_program_run(s->program, in, &s->checked, err));
     *logits = fac_tensor_data(s->checked);
     if (!*logits) return fac_raise(err, FAC_E_DEVICE, "the logits cannot be read");
-    slot *t = &s->slots[at];
+    fac_slot *t = &s->slots[at];
     s->runs++;
     *n = t->pending;
     t->length += t->pending;
@@ -317,12 +224,12 @@ int64_t fac_session_length(const fac_session *s, int at) {
 
 fac_status fac_session_cut(fac_session *s, int at, int64_t length, fac_error *err) {
     FAC_TRY(check_slot(s, at, err));
-    slot *t = &s->slots[at];
+    fac_slot *t = &s->slots[at];
     if (length < 0 || length > t->length + t->pending)
         return fac_raise(err, FAC_E_ARGUMENT, "cut to %lld tokens of %lld", (long long)length,
                          (long long)(t->length + t->pending));
-    *t = (slot){ length < t->length ? length : t->length,
-                 length < t->length ? 0 : length - t->length, false };
+    *t = (fac_slot){ length < t->length ? length : t->length,
+                     length < t->length ? 0 : length - t->length, false };
     return FAC_OK;
 }
 
@@ -339,13 +246,12 @@ fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int
         return fac_raise(err, FAC_E_ARGUMENT, "a prefix of %lld tokens, %lld were read",
                          (long long)length, (long long)a->slots[from].length);
     if (a == s && from == to) return fac_session_cut(s, to, length, err);
-    FAC_TRY(grow(s, length, err));
-    for (int64_t k = 0; k < ncaches(s->m); k++)
-        FAC_TRY(copy_rows(s, a->caches[k], a->capacity, from, s->caches[k], s->capacity, to, length,
-                          err));
+    FAC_TRY(fac_session_grow(s, length, err));
+    for (int64_t k = 0; k < fac_session_caches(s); k++)
+        FAC_TRY(fac_session_copy_rows(a, from, s, to, k, length, err));
     memmove(s->fed + to * s->m->context, a->fed + from * s->m->context,
             (size_t)length * sizeof *s->fed);
-    s->slots[to] = (slot){ length, 0, false };
+    s->slots[to] = (fac_slot){ length, 0, false };
     return FAC_OK;
 }
 
@@ -355,7 +261,7 @@ fac_session_stat fac_session_about(const fac_session *s) {
     fac_plan_stat stat = { 0 };
     if (s->runs) fac_program_plan(s->program, s->in[0], &stat, NULL);
     return (fac_session_stat){ .runs = s->runs,
-                               .cache_bytes = each * (size_t)ncaches(s->m),
+                               .cache_bytes = each * (size_t)fac_session_caches(s),
                                .copied = stat.copied };
 }
 

@@ -75,7 +75,8 @@ static double normal_quantile(double p) {
 /* By inversion: uniform between P(low) and P(high), as torch draws. */
 static void truncated(const fac_init *init, const stream *s, size_t n, float *to) {
     const bool usual = init->low == 0 && init->high == 0;
-    const double low = usual ? -2 : init->low, high = usual ? 2 : init->high;
+    const double low = usual ? -2 : init->low;
+    const double high = usual ? 2 : init->high;
     const double from = 0.5 * erfc(-(low - init->mean) / init->std * M_SQRT1_2);
     const double till = 0.5 * erfc(-(high - init->mean) / init->std * M_SQRT1_2);
     for (size_t i = 0; i < n; i++) {
@@ -93,7 +94,8 @@ static fac_status orthogonal(const fac_init *init, const stream *s, const fac_di
     const size_t height = (size_t)dims->d[0], total = (size_t)fac_dims_count(dims),
                  width = total / height;
     const bool tall = height > width;
-    const size_t rows = tall ? width : height, length = tall ? height : width;
+    const size_t rows = tall ? width : height;
+    const size_t length = tall ? height : width;
     double *q = fac_alloc(total, sizeof *q);
     if (!q)
         return fac_raise(err, FAC_E_NOMEM, "no memory for an orthogonal matrix of %zu elements",

@@ -39,20 +39,30 @@ static fac_value *power(fac_value *x, const fac_nn_spectrogram_opts *o) {
     return fac_reduce_sum_square(fac_stft(x, window, step, length, true), fac_shape(1), false);
 }
 
+/* log max(p, least), or, counted from the value of silence, which is 0 then whatever the rounding.
+ */
+static fac_value *log_from(fac_value *p, double least, bool from_silence) {
+    if (!from_silence) return fac_log(fac_max(p, fac_number_as(p, least)));
+    return fac_log(fac_max(fac_mul(p, fac_number_as(p, 1 / least)), fac_number_as(p, 1)));
+}
+
 /* Decibels, not below the clip's largest by more than top. */
-static fac_value *decibels(fac_value *p, double top) {
+static fac_value *decibels(fac_value *p, double top, bool from_silence) {
     const fac_dims clip = fac_shape(1, 2);
-    fac_value *db =
-        fac_mul(fac_log(fac_max(p, fac_number_as(p, 1e-10))), fac_number_as(p, 10 / log(10)));
+    fac_value *db = fac_mul(log_from(p, 1e-10, from_silence), fac_number_as(p, 10 / log(10)));
     return fac_max(db, fac_sub(fac_reduce_max(db, clip, true), fac_number_as(p, top)));
 }
 
+/* Normalization takes any constant off, so silence may be 0 there: mean and deviation of many equal
+ * numbers other than 0 are rounding, of which a division by nearly nothing makes a picture. */
 static fac_value *loudness(fac_value *p, const fac_nn_spectrogram_opts *o) {
     switch (o->loudness) {
     case FAC_LOUDNESS_LOG:
+        if (o->normalize)
+            return fac_log(fac_add(fac_mul(p, fac_number_as(p, 1e6)), fac_number_as(p, 1)));
         return fac_log(fac_add(p, fac_number_as(p, 1e-6)));
     case FAC_LOUDNESS_DB:
-        return decibels(p, o->top_db > 0 ? o->top_db : 80);
+        return decibels(p, o->top_db > 0 ? o->top_db : 80, o->normalize);
     case FAC_LOUDNESS_MAGNITUDE:
         return fac_sqrt(p);
     default:

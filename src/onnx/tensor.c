@@ -162,10 +162,12 @@ static void storage_of(fac_dtype dtype, int *field, fac_proto_wire *wire) {
     *wire = FAC_PROTO_VARINTS;
     switch (dtype) {
     case FAC_F32:
-        *field = FAC_PROTO_TENSOR_FLOATS, *wire = FAC_PROTO_FIXED32S;
+        *field = FAC_PROTO_TENSOR_FLOATS;
+        *wire = FAC_PROTO_FIXED32S;
         break;
     case FAC_F64:
-        *field = FAC_PROTO_TENSOR_DOUBLES, *wire = FAC_PROTO_FIXED64S;
+        *field = FAC_PROTO_TENSOR_DOUBLES;
+        *wire = FAC_PROTO_FIXED64S;
         break;
     case FAC_I64:
         *field = FAC_PROTO_TENSOR_INT64S;

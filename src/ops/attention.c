@@ -36,13 +36,13 @@ typedef struct fac_attention_opts {
  *               B,T,GE   y B,Q,HE
  *   mask       NULL, or broadcast to B,H,Q,P+T: bool, true where a key takes part, or numbers that
  *              are added to the scores; a last dim that is shorter is filled up with keys that take
- *              no part
- *   past_key   NULL, or B,G,P,D, past_value B,G,P,E: keys and values that stand before k and v
- *   lengths    NULL, or i64 B: only so many keys of each sequence take part, and `causal` counts
- *              from their end
- * A query without any key gives zeros.  Further outputs: 1 past_key and k, 2 past_value and v, 3
- * scores B,H,Q,P+T.  All follow ONNX Attention.  4, for gradients: lse B,H,Q, log sum exp of the
- * masked scores, 0 for a query without keys; f64 of f64, else f32.  f32 f64 f16 bf16. */
+ *              no part.  With five dims it is broadcast to R,S,H,Q,P+T, where R times S is B: what
+ * S sequences have, such as the windows of an image, all R groups of them have past_key   NULL, or
+ * B,G,P,D, past_value B,G,P,E: keys and values that stand before k and v lengths    NULL, or i64 B:
+ * only so many keys of each sequence take part, and `causal` counts from their end A query without
+ * any key gives zeros.  Further outputs: 1 past_key and k, 2 past_value and v, 3 scores B,H,Q,P+T.
+ * All follow ONNX Attention.  4, for gradients: lse B,H,Q, log sum exp of the masked scores, 0 for
+ * a query without keys; f64 of f64, else f32.  f32 f64 f16 bf16. */
 fac_value *fac_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *mask,
                          fac_value *past_key, fac_value *past_value, fac_value *lengths,
                          const fac_attention_opts *opts);
@@ -127,10 +127,19 @@ static bool past_rows(fac_node *n, int i, const fac_dims *now, int64_t *rows) {
 bool fac_attention_mask_fits(fac_node *n, const fac_value *mask, const fac_dims *scores) {
     if (!mask) return true;
     const fac_dims *d = &mask->type.dims;
-    bool good = d->n >= 1 && d->n <= 4;
-    for (int k = 1; good && k <= d->n; k++) {
+    bool good = d->n >= 1 && d->n <= 5;
+    for (int k = 1; good && k <= d->n && k <= (d->n == 5 ? 3 : 4); k++) {
         const int64_t have = d->d[d->n - k], want = scores->d[4 - k];
         good = k == 1 ? have < 0 || want < 0 || have <= want : have == 1 || !fac_differ(have, want);
+    }
+    if (good && d->n == 5) {
+        const int64_t each = d->d[1], all = scores->d[0];
+        if (each < 1 || (all >= 0 && all % each) ||
+            (d->d[0] != 1 && all >= 0 && fac_differ(d->d[0], all / each)))
+            return fac_fail(
+                n, FAC_E_SHAPE,
+                "the first two dims of a mask with five must be numbers whose product is "
+                "the batch, or the first is 1");
     }
     return good || fac_fail(n, FAC_E_SHAPE, "mask must broadcast to batch, heads, queries, keys");
 }
@@ -328,6 +337,8 @@ static const fac_case cases[] = {
       1e-5 },
     { "attention(f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,3]) causal window=3", -1, 1, 1e-5 },
     { "attention(f32[1,2,0,4], f32[1,2,3,4], f32[1,2,3,4])", -1, 1, 0 },
+    { "attention(f32[6,2,4,3], f32[6,1,5,3], f32[6,1,5,3], f32[1,3,2,4,5])", -1, 1, 1e-5 },
+    { "attention(f32[6,2,4,3], f32[6,2,5,3], f32[6,2,5,2], bool[2,3,1,4,3])", -1, 1, 1e-5 },
     { 0 }
 };
 

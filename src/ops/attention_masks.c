@@ -49,9 +49,22 @@ fac_value *fac_attention_filled(fac_value *mask, int64_t want) {
     return fac_pad(mask, fac_ints(mask->graph, pads), none, NULL, FAC_PAD_CONSTANT);
 }
 
+/* A mask of R,S,.. with a batch instead, that of q. */
+static fac_value *with_batch(fac_value *mask, fac_value *q) {
+    if (!mask || mask->type.dims.n != 5) return mask;
+    fac_graph *g = q->graph;
+    fac_value *batch = fac_shape_of(q), *shape = fac_shape_of(mask);
+    batch = fac_slice(batch, 0, 0, 1, 1);
+    fac_value *each = fac_slice(shape, 0, 1, 2, 1), *rest = fac_slice(shape, 0, 2, 5, 1);
+    fac_value *apart[] = { fac_div(batch, each), fac_ints(g, fac_shape(1, 1, 1, 1)) };
+    fac_value *whole[] = { batch, rest };
+    return fac_reshape_exactly(fac_expand_to(mask, fac_concat(apart, 2, 0)),
+                               fac_concat(whole, 2, 0));
+}
+
 fac_value *fac_attention_bias(const fac_attention_masks *m, fac_value *q, fac_value *keys,
                               fac_value **dead) {
-    fac_value *mask = fac_attention_filled(m->mask, keys->type.dims.d[2]),
+    fac_value *mask = fac_attention_filled(with_batch(m->mask, q), keys->type.dims.d[2]),
               *seen = structure(m, q, keys), *bias = NULL;
     const bool certain = !mask && !m->lengths; /* a causal query sees at least itself */
     *dead = NULL;

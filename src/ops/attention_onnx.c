@@ -67,6 +67,7 @@ bool fac_save_attention(const fac_onnx_writer *w, const fac_node *n) {
     const bool short_mask = mask && fac_differ(mask->d[mask->n - 1], n->out[3]->type.dims.d[3]);
     const char *ins[FAC_ATTENTION_INPUTS], *outs[4];
     if (fac_onnx_name(w, n->out[4]) || (o->window && w->opset < 25)) return false;
+    if (mask && mask->n > 4) return false; /* the expansion repeats it */
     if (w->opset < 23 || ((short_mask || n->in[FAC_ATTENTION_LENGTHS]) && w->opset < 24))
         return false;
     for (int k = 0; k < FAC_ATTENTION_INPUTS; k++) ins[k] = fac_onnx_name(w, n->in[k]);

@@ -127,7 +127,8 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     }
     if (dy[0]) {
         fac_value *d = fac_batch_norm_grad(x, dy[0], n->in[1], a->epsilon);
-        dx[0] = d, dx[1] = fac_value_other(d, 1);
+        dx[0] = d;
+        dx[1] = fac_value_other(d, 1);
         if (fac_needs(n, 2)) dx[2] = fac_grad_as(fac_value_other(d, 2), n->in[2]->type.dtype);
     }
     bool through_running = (n->nout > 1 && dy[1]) || (n->nout > 2 && dy[2]);

@@ -47,7 +47,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         double sum = 0, along = 0;
         for (int64_t i = 0; i < d->d[0] * plane; i++) {
             const int64_t at = (i / plane * d->d[1] + c) * plane + i % plane;
-            sum += r->in[DY].f[at], along += r->in[DY].f[at] * (r->in[X].f[at] - r->in[MEAN].f[c]);
+            sum += r->in[DY].f[at];
+            along += r->in[DY].f[at] * (r->in[X].f[at] - r->in[MEAN].f[c]);
         }
         if (r->out[0].f)
             r->out[0].f[c] = along / sqrt(r->in[VAR].f[c] + ((const attrs *)r->attrs)->epsilon);

@@ -50,7 +50,8 @@ static bool infer(fac_node *n) {
 /* Opset 6 has the limits as attributes, from 11 on they are inputs. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     fac_dtype t = fac_value_type(in[0]).dtype;
-    fac_value *lo = n->nin > 1 ? in[1] : NULL, *hi = n->nin > 2 ? in[2] : NULL;
+    fac_value *lo = n->nin > 1 ? in[1] : NULL;
+    fac_value *hi = n->nin > 2 ? in[2] : NULL;
     if (fac_onnx_has(n, "min")) lo = fac_number(g, t, fac_onnx_real(n, "min", 0));
     if (fac_onnx_has(n, "max")) hi = fac_number(g, t, fac_onnx_real(n, "max", 0));
     out[0] = fac_clip(in[0], lo, hi);

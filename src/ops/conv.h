@@ -62,7 +62,9 @@ void fac_conv_planes(const fac_conv_geom *g, fac_conv_part part, const double *x
 
 /* How the geometry is filled in: the window of each dim, ones in front of it. */
 static inline void fac_conv_window_put(fac_conv_geom *g, int k, const fac_window *v) {
-    g->in[k] = v->in, g->kernel[k] = v->kernel, g->out[k] = v->out;
+    g->in[k] = v->in;
+    g->kernel[k] = v->kernel;
+    g->out[k] = v->out;
     g->stride[k] = v->stride, g->dilation[k] = v->dilation, g->pad[k] = v->pad,
     g->pad_end[k] = v->pad_end;
 }

@@ -71,7 +71,8 @@ static bool infer(fac_node *n) {
     enum { ADD = 8 };
     const attrs *a = n->attrs;
     fac_node conv = *n;
-    conv.op = &fac_op_conv2d_grad_x, conv.nin = 3;
+    conv.op = &fac_op_conv2d_grad_x;
+    conv.nin = 3;
     if (!fac_conv_grad_infer(&conv)) return false;
     const fac_type *dx = &n->out[0]->type;
     for (int i = 3; i < IMAGES; i++) {
@@ -118,7 +119,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
             const int64_t byte = mask ? mask[fac_bits_at(d, plane, at, &bit)] : 0;
             if (mask ? !(byte >> bit & 1) : !(made > a->lo && made < a->hi)) dx = 0;
             r->out[0].f[at] = dx;
-            sum += dx, along += dx * hat;
+            sum += dx;
+            along += dx * hat;
         }
         if (r->out[1].f) r->out[1].f[c] = along;
         if (r->out[2].f) r->out[2].f[c] = sum;

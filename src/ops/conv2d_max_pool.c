@@ -57,7 +57,10 @@ static bool infer(fac_node *n) {
     conv.op = &fac_op_conv2d;
     if (!fac_conv_infer(&conv)) return false;
     fac_value *made[] = { n->out[0] };
-    pool.op = &fac_op_max_pool2d, pool.attrs = &p, pool.in = made, pool.nin = 1;
+    pool.op = &fac_op_max_pool2d;
+    pool.attrs = &p;
+    pool.in = made;
+    pool.nin = 1;
     return fac_pool_infer(&pool);
 }
 
@@ -75,8 +78,12 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         return fac_raise(err, FAC_E_NOMEM,
                          "conv2d_max_pool: no memory for what the convolution makes");
     fac_ref first = *r, second = *r;
-    first.attrs = &a->conv, first.out = &made;
-    second.attrs = &p, second.in = &made, second.out = last, second.nin = 1;
+    first.attrs = &a->conv;
+    first.out = &made;
+    second.attrs = &p;
+    second.in = &made;
+    second.out = last;
+    second.nin = 1;
     fac_status status = fac_conv2d_ref(&first, err);
     if (!status) status = fac_max_pool2d_ref(&second, err);
     fac_release(made.f);

@@ -126,10 +126,12 @@ void fac_conv_grad_w_grad(const fac_node *n, fac_value *const dy[], fac_value *d
 
 static fac_status ref(int rank, bool of_x, const fac_ref *r) {
     const fac_dims *like = &r->out[0].type.dims;
-    const fac_array *dy = &r->in[of_x ? 0 : 1], *other = &r->in[of_x ? 1 : 0];
+    const fac_array *dy = &r->in[of_x ? 0 : 1];
+    const fac_array *other = &r->in[of_x ? 1 : 0];
     double *to = r->out[0].f;
     fac_conv_geom g;
-    const fac_dims *x = of_x ? like : &other->type.dims, *w = of_x ? &other->type.dims : like;
+    const fac_dims *x = of_x ? like : &other->type.dims;
+    const fac_dims *w = of_x ? &other->type.dims : like;
     if (!fac_conv_geometry_of(rank, r->attrs, x, w, &g)) return FAC_E_INTERNAL;
     int64_t plane = g.D * g.H * g.W, taps = g.T * g.R * g.S, image = g.O * g.P * g.Q,
             c = g.C / g.groups, each = g.K / g.groups;

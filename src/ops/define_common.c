@@ -33,13 +33,18 @@ int fac_steps_zero(const fac_node *n, double at[]) {
 
 int fac_steps_whole(const fac_node *n, double at[]) {
     (void)n;
-    at[0] = -0.5, at[1] = 0, at[2] = 0.5, at[3] = 1;
+    at[0] = -0.5;
+    at[1] = 0;
+    at[2] = 0.5;
+    at[3] = 1;
     return 4;
 }
 
 int fac_steps_flat(const fac_node *n, double at[]) {
     (void)n;
-    at[0] = -20, at[1] = 0, at[2] = 20;
+    at[0] = -20;
+    at[1] = 0;
+    at[2] = 20;
     return 3;
 }
 

@@ -32,7 +32,8 @@ static void define(const fac_node *n, fac_value *out[]) {
 
 static int steps(const fac_node *n, double at[]) {
     (void)n;
-    at[0] = -3, at[1] = 3;
+    at[0] = -3;
+    at[1] = 3;
     return 2;
 }
 

@@ -47,7 +47,8 @@ static const fac_case cases[] = { { "isinf(f32[2,37]) positive=1", -4, 4, 0 },
 
 static int steps(const fac_node *n, double at[]) {
     (void)n;
-    at[0] = -INFINITY, at[1] = INFINITY;
+    at[0] = -INFINITY;
+    at[1] = INFINITY;
     return 2;
 }
 

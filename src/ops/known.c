@@ -113,7 +113,8 @@ static int64_t derived(fac_graph *g, int64_t a, char op, int64_t b) {
 /* Of a symbol called "(N*12)": N and 12, where N is a symbol as well. */
 static bool is_multiple(fac_graph *g, int64_t a, int64_t *size, int64_t *times) {
     char name[64];
-    const char *is = a < 0 ? fac_symbol_name(g, a) : NULL, *star = is ? strrchr(is, '*') : NULL;
+    const char *is = a < 0 ? fac_symbol_name(g, a) : NULL;
+    const char *star = is ? strrchr(is, '*') : NULL;
     if (!star || *is != '(' || strlen(is) >= sizeof name || star[1] < '1' || star[1] > '9')
         return false;
     char *end;

@@ -68,7 +68,8 @@ bool fac_view_flat(const fac_node *n, const fac_layout *in, fac_layout *out) {
             y.stride[k] = step;
             step *= to->d[k];
         }
-        i = i1, j = j1;
+        i = i1;
+        j = j1;
     }
     for (; j < to->n; j++) y.stride[j] = 1; /* dims of size 1 at the end */
     *out = y;

@@ -22,7 +22,8 @@ static const fac_port in[] = { { "x", FAC_ANY, 0 },
 extern const fac_op fac_op_slice;
 
 fac_slice_range fac_slice_range_of(int64_t size, int64_t start, int64_t end, int64_t step) {
-    const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+    const int64_t low = step > 0 ? 0 : -1;
+    const int64_t high = step > 0 ? size : size - 1;
     if (start < 0) start = start < -size ? low : start + size;
     if (end < 0) end = end < -size ? low : end + size;
     start = start < low ? low : start > high ? high : start;
@@ -118,7 +119,8 @@ static bool infer(fac_node *n) {
 
 static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from) {
     const fac_dims *x = &m->in[0].type.dims;
-    const int64_t *axes = m->nin > 3 ? m->in[3].i : NULL, *steps = m->nin > 4 ? m->in[4].i : NULL;
+    const int64_t *axes = m->nin > 3 ? m->in[3].i : NULL;
+    const int64_t *steps = m->nin > 4 ? m->in[4].i : NULL;
     const int count = (int)fac_dims_count(&m->in[1].type.dims);
     for (int k = 0; k < x->n; k++) from[k] = to[k];
     for (int k = 0; k < count; k++) {

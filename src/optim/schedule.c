@@ -77,10 +77,12 @@ void fac_plateau_next(const fac_schedule *s, double metric, fac_plateau *p) {
     const double least = 1e-8; /* cuts smaller than this are not made */
     int64_t patience = s->patience < 0 ? 0 : s->patience ? s->patience : 10;
     if (!p->seen++) p->lr = s->lr, p->best = s->rising ? -INFINITY : INFINITY;
-    if (better(s, metric, p->best))
-        p->best = metric, p->bad = 0;
-    else
+    if (better(s, metric, p->best)) {
+        p->best = metric;
+        p->bad = 0;
+    } else {
         p->bad++;
+    }
     if (p->cooldown > 0) p->cooldown--, p->bad = 0;
     if (p->bad <= patience) return;
     double lower = fmax(p->lr * fac_optim_or(s->gamma, 0.1), s->low);

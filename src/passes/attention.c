@@ -1,10 +1,13 @@
 /* softmax(scale q k^T + mask) v, spelled out as exporters do, becomes one attention node, which
  * keeps no matrix of scores.
  *
- * From the last product backwards: a softmax along the last axis, then  add(scores, mask)  or
- * where(condition, scores, -inf)  or neither, then constant factors, then the product of q and a
- * transposed k, both of which may have constant factors too.  Operands have four dims, or three,
- * whose first is batch and heads together.
+ * From the last product backwards: a softmax along the last axis, then  add(scores, mask),  once or
+ * more, or  where(condition, scores, -inf)  or neither, then constant factors, then the product of
+ * q and a transposed k, both of which may have constant factors too.  Operands have four dims, or
+ * three, whose first is batch and heads together.
+ *
+ * Windows of images are a batch for the products, and a mask is of each window of an image: it is
+ * added where a reshape has made two dims, images and windows, of the first.
  *
  * PyTorch's exporter writes  where(isnan(weights), 0, weights)  after the softmax, for queries
  * that see no key: attention gives zeros for them anyway.  In mixed precision scores are widened
@@ -85,9 +88,13 @@ static fac_both without_guard(fac_both v, int *readers) {
     return weights;
 }
 
+enum { MASKS = 4, DEPTH = 8 };
+
 typedef struct parts {
     fac_both q, k_turned;
-    fac_value *mask;
+    fac_value *mask[MASKS]; /* what is added to the scores; one of bools is alone */
+    int masks;
+    int64_t sequences; /* of the batch that masks of five dims have as their second one; 0: none */
     double scale;
     fac_dtype dtype; /* of the products */
 } parts;
@@ -109,41 +116,95 @@ static bool is_minus_infinity(const fac_value *v) {
     return fac_const_number(v, &x) && x == -INFINITY;
 }
 
-static bool find_scores(fac_both scores, parts *p) {
-    const fac_both s = without_cast(scores, p->dtype, FAC_F32);
-    if (fac_both_made_by(s, &fac_op_add) && fac_used_once(s.was)) {
-        for (int i = 0; i < 2; i++) {
-            p->mask = fac_both_in(s, 1 - i).now;
-            if (fac_dims_equal(&fac_both_in(s, i).now->type.dims, &s.now->type.dims) &&
-                find_product(fac_both_in(s, i), p))
-                return true;
-        }
-        return false;
+/* Does v make two dims of the first of `inner`, or one of its first two?  *sequences: the second.
+ */
+static bool regroups(fac_both v, int64_t *sequences) {
+    if (!fac_both_made_by(v, &fac_op_reshape) || !fac_used_once(v.was)) return false;
+    const fac_dims *five = &v.now->type.dims, *four = &fac_both_in(v, 0).now->type.dims;
+    if (five->n == 4) {
+        const fac_dims *result = five;
+        five = four;
+        four = result;
     }
-    if (fac_both_made_by(s, &fac_op_where) && fac_used_once(s.was)) {
+    if (five->n != 5 || four->n != 4 || five->d[0] * five->d[1] != four->d[0]) return false;
+    for (int k = 1; k < 4; k++)
+        if (five->d[k + 1] != four->d[k]) return false;
+    if (*sequences && *sequences != five->d[1]) return false;
+    *sequences = five->d[1];
+    return true;
+}
+
+static bool find_scores(fac_both scores, int depth, parts *p);
+
+static bool find_below_sum(fac_both s, int depth, parts *p) {
+    const parts before = *p;
+    for (int i = 0; i < 2; i++) {
+        *p = before;
+        p->mask[p->masks++] = fac_both_in(s, 1 - i).now;
+        if (fac_dims_equal(&fac_both_in(s, i).now->type.dims, &s.now->type.dims) &&
+            find_scores(fac_both_in(s, i), depth, p))
+            return true;
+    }
+    return false;
+}
+
+static bool find_scores(fac_both scores, int depth, parts *p) {
+    const fac_both s = without_cast(scores, p->dtype, FAC_F32);
+    if (!depth) return false;
+    if (regroups(s, &p->sequences)) return find_scores(fac_both_in(s, 0), depth - 1, p);
+    if (fac_both_made_by(s, &fac_op_add) && fac_used_once(s.was) && p->masks < MASKS)
+        return find_below_sum(s, depth - 1, p);
+    if (fac_both_made_by(s, &fac_op_where) && fac_used_once(s.was) && !p->masks) {
         const int i = is_minus_infinity(fac_both_in(s, 2).now)   ? 1
                       : is_minus_infinity(fac_both_in(s, 1).now) ? 2
                                                                  : 0;
         if (!i || !fac_dims_equal(&fac_both_in(s, i).now->type.dims, &s.now->type.dims) ||
             !find_product(fac_both_in(s, i), p))
             return false;
-        p->mask = i == 1 ? fac_both_in(s, 0).now : fac_not(fac_both_in(s, 0).now);
+        p->mask[p->masks++] = i == 1 ? fac_both_in(s, 0).now : fac_not(fac_both_in(s, 0).now);
         return true;
     }
     return find_product(s, p);
 }
 
-/* A mask of numbers in the type of the products; one that hides nothing is none.  False: the type
- * cannot say it. */
-static bool settle_mask(parts *p) {
-    fac_value *m = p->mask;
-    const fac_value *numbers = m && FAC_IS(m->node, cast) ? m->node->in[0] : m;
-    if (m && numbers->tensor && m->type.dtype != FAC_BOOL && fac_range_is_zero(numbers->tensor))
-        p->mask = NULL;
-    if (!p->mask || m->type.dtype == FAC_BOOL || m->type.dtype == p->dtype) return true;
+/* A mask of numbers in the type of the products; *hides: it is none where it is all zeros.  false:
+ * the type cannot say it. */
+static bool settle(const parts *p, fac_value **mask, bool *hides) {
+    fac_value *m = *mask;
+    const fac_value *numbers = FAC_IS(m->node, cast) ? m->node->in[0] : m;
+    *hides = m->type.dtype == FAC_BOOL || !numbers->tensor || !fac_range_is_zero(numbers->tensor);
+    if (!*hides || m->type.dtype == FAC_BOOL || m->type.dtype == p->dtype) return true;
     if (p->dtype != FAC_BF16) return false; /* bf16 has the range of f32 */
-    p->mask = fac_cast(m, FAC_BF16);
+    *mask = fac_cast(m, FAC_BF16);
     return true;
+}
+
+/* The batch of a mask as images and windows, where others have it so. */
+static fac_value *as_others(const parts *p, fac_value *m) {
+    const fac_dims *d = &m->type.dims;
+    if (!p->sequences || d->n != 4 || d->d[0] == 1 || d->d[0] == p->sequences) return m;
+    return fac_reshape_sizes(
+        m, fac_shape(d->d[0] / p->sequences, p->sequences, d->d[1], d->d[2], d->d[3]));
+}
+
+/* All masks as one that broadcasts to the scores, of the dims d; *one NULL: nothing is hidden. */
+static bool one_mask(const parts *p, const fac_dims *d, fac_value **one) {
+    bool hides;
+    *one = NULL;
+    for (int i = 0; i < p->masks; i++) {
+        fac_value *m = p->mask[i];
+        if (!settle(p, &m, &hides)) return false;
+        if (!hides) continue;
+        if (m->type.dtype == FAC_BOOL && p->masks > 1) return false;
+        m = as_others(p, m);
+        *one = *one ? fac_add(*one, m) : m;
+    }
+    if (!*one) return true;
+    const fac_dims *m = &(*one)->type.dims;
+    if (m->n == 5 && m->d[0] == 1 && (m->d[1] == 1 || m->d[1] == d->d[0]))
+        *one = fac_reshape_sizes(*one, fac_shape(m->d[1], m->d[2], m->d[3], m->d[4]));
+    m = &(*one)->type.dims;
+    return m->n >= 1 && m->n <= (p->sequences ? 5 : d->n) && m->d[m->n - 1] == d->d[d->n - 1];
 }
 
 /* With a dim of one head after the first of three. */
@@ -154,7 +215,8 @@ static fac_value *with_heads(fac_value *v, int rank) {
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
     const state *s = self;
-    parts p = { .mask = NULL, .dtype = n->out[0]->type.dtype };
+    parts p = { .dtype = n->out[0]->type.dtype };
+    fac_value *mask;
     int readers;
     (void)to;
     if (!FAC_IS(n, matmul) || n->body[0]) return false;
@@ -166,9 +228,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         return false;
     if (!(readers == 1 ? fac_used_once(weights.was) : used_twice(weights.was))) return false;
     if (fac_axis(fac_attr_int(weights.now->node, "axis", -1), rank) != rank - 1 ||
-        !find_scores(fac_both_in(weights, 0), &p))
+        !find_scores(fac_both_in(weights, 0), DEPTH, &p))
         return false;
-    if (p.q.now->type.dtype != p.dtype || p.k_turned.now->type.dtype != p.dtype || !settle_mask(&p))
+    if (p.q.now->type.dtype != p.dtype || p.k_turned.now->type.dtype != p.dtype ||
+        (p.sequences && rank != 4) || !one_mask(&p, &in[0]->type.dims, &mask))
         return false;
     fac_value *q = p.q.now, *turned = p.k_turned.now;
     const fac_dims *d = &in[0]->type.dims;
@@ -179,14 +242,11 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
                       in[1]->type.dims.d[1] != d->d[1]))
         return false;
     if (in[1]->type.dims.d[0] != d->d[0]) return false;
-    if (p.mask && (p.mask->type.dims.n < 1 || p.mask->type.dims.n > rank ||
-                   p.mask->type.dims.d[p.mask->type.dims.n - 1] != d->d[rank - 1]))
-        return false;
     fac_value *k = rank == 3 ? fac_transpose(turned, fac_shape(0, 2, 1))
                              : fac_transpose(turned, fac_shape(0, 1, 3, 2));
     const fac_attention_opts o = { .scale = p.scale };
     fac_value *y = fac_attention(with_heads(q, rank), with_heads(k, rank), with_heads(in[1], rank),
-                                 with_heads(p.mask, rank), NULL, NULL, NULL, &o);
+                                 with_heads(mask, rank), NULL, NULL, NULL, &o);
     if (!y->node) return false;
     if (!s->accept(s->self, y->node)) {
         fac_value *with[MOST_OUT];

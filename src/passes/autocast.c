@@ -105,6 +105,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
                   fac_value *out[]) {
     const cast *c = self;
     if (n->nin < 1 || n->body[0] || n->out[0]->type.dtype != FAC_F32) return false;
+    if (fac_node_guess(n) == FAC_RANKLESS) return false;
     if (n->op->mixed == FAC_MIXED_PRODUCT) {
         if (!is_wide(in[0]) || n->out[0]->time != FAC_RUN) return false;
         compute_narrow(c, to, n, n->nin, in, out);
@@ -123,11 +124,13 @@ fac_graph *fac_graph_autocast(const fac_graph *g, fac_dtype low) {
     cast c = { low };
     if (low == FAC_BF16 || low == FAC_F16) {
         fac_graph *whole = fac_pass_gelu(g); /* erf would stay in f32 between products of its own */
-        fac_graph *mixed =
-            whole
-                ? fac_graph_rebuild(
-                      whole, &(fac_rebuild){ .self = &c, .visit = visit, .keep_dead = true }, NULL)
-                : NULL;
+        fac_graph *mixed = whole ? fac_graph_rebuild(whole,
+                                                     &(fac_rebuild){ .self = &c,
+                                                                     .visit = visit,
+                                                                     .keep_dead = true,
+                                                                     .blind = true },
+                                                     NULL)
+                                 : NULL;
         fac_graph_free(whole);
         return mixed;
     }

@@ -80,7 +80,9 @@ static bool is_affine(const fac_node *n, fac_value *const in[], int i, fac_value
                    *mul = FAC_IS(add, add) ? add->in[0]->node : NULL;
     if (!FAC_IS(mul, mul) || !fac_used_once(n->in[i]) || !early(add->in[1]) || !early(mul->in[1]))
         return false;
-    *x = mul->in[0], *s = mul->in[1], *t = add->in[1];
+    *x = mul->in[0];
+    *s = mul->in[1];
+    *t = add->in[1];
     return (*x)->time == FAC_RUN && fac_dims_equal(&(*s)->type.dims, &(*t)->type.dims) &&
            fac_dims_equal(&(*x)->type.dims, &in[i]->type.dims);
 }

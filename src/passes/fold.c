@@ -37,18 +37,46 @@ typedef struct fold {
     fac_evaluate *evaluate;
 } fold;
 
+/* Is more known of what n reads than when it was built? */
+static bool learns(const fac_node *n, fac_value *const in[]) {
+    for (int i = 0; i < n->nin; i++) {
+        const fac_value *was = n->in[i], *now = in[i];
+        if (!was || !now) continue;
+        if (was->guess != now->guess || !was->known != !now->known ||
+            tensor_of(was) != tensor_of(now) || !fac_dims_equal(&was->type.dims, &now->type.dims))
+            return true;
+    }
+    return false;
+}
+
+/* Constants in place of results whose contents are known; false: of none. */
+static bool put_known(fac_graph *to, const fac_node *n, fac_value *out[]) {
+    bool any = false;
+    for (int k = 0; k < n->nout; k++) {
+        fac_value *known = out[k]->guess == FAC_CERTAIN ? known_constant(to, out[k]) : NULL;
+        if (known) out[k] = known, any = true;
+    }
+    return any;
+}
+
+/* What becomes constant may tell the sizes of what reads it, and these the contents of a shape: so
+ * contents are looked at here, too, and one walk folds to the end. */
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
     fold *f = self;
     enum { FEW = 32 };
-    if (n->nin > FEW || n->nout > FEW || !foldable(n, in)) return false;
+    const bool knows = n->op->is & FAC_OP_KNOWS && !(n->op->is & FAC_OP_BARRIER) && learns(n, in);
+    const bool folds = n->nin <= FEW && n->nout <= FEW && foldable(n, in);
+    if (!knows && !folds) return false;
 
     /* types are inferred anew: inputs that became constants may have settled them */
     fac_node_copy(to, n, in, out);
+    if ((knows && put_known(to, n, out)) || !folds) return true;
     fac_tensor *args[FEW], *results[FEW] = { NULL };
     size_t made = 0, from = 0;
     for (int k = 0; k < n->nout; k++) {
         if (out[k]->leaf == FAC_POISON || fac_dims_count(&out[k]->type.dims) < 0) return true;
+        if (out[k]->guess != FAC_CERTAIN) return true;
         made += fac_type_bytes(&out[k]->type);
     }
     for (int i = 0; i < n->nin; i++) {
@@ -95,7 +123,7 @@ fac_graph *fac_pass_fold(const fac_graph *g, fac_evaluate *evaluate) {
     if (!known || known->error.status) return known;
     fold f = { evaluate };
     fac_graph *folded =
-        fac_graph_rebuild(known, &(fac_rebuild){ .self = &f, .visit = visit }, NULL);
+        fac_graph_rebuild(known, &(fac_rebuild){ .self = &f, .visit = visit, .blind = true }, NULL);
     fac_graph_free(known);
     return folded;
 }

@@ -1,5 +1,6 @@
 /* Gathers of one place along an axis become slices, which are views: exporters read queries, keys
- * and values so from what one product made of all three. */
+ * and values so from what one product made of all three, and a loop over tiles that was unrolled
+ * reads its tile so from a stack of weights. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
@@ -10,7 +11,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
                   fac_value *out[]) {
     double at;
     (void)self, (void)to;
-    if (!FAC_IS(n, gather) || n->out[0]->time != FAC_RUN || !in[0]->node) return false;
+    if (!FAC_IS(n, gather) || n->out[0]->time == FAC_COMPILE) return false;
+    if (n->out[0]->time == FAC_RUN && !in[0]->node) return false;
     const fac_dims *d = &in[0]->type.dims;
     if (!d->n || in[1]->type.dims.n > 1 || !fac_const_number(in[1], &at)) return false;
     const int axis = fac_axis(fac_attr_int(n, "axis", 0), d->n);

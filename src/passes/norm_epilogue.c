@@ -105,7 +105,8 @@ static bool read_mask(fac_value *v, mask *m) {
             m->lo = fmax(m->lo, limit);
         else
             m->hi = fmin(m->hi, limit);
-        m->y = test->in[0], m->dy = n->in[1];
+        m->y = test->in[0];
+        m->dy = n->in[1];
     }
     return m->y != NULL;
 }

@@ -129,14 +129,17 @@ static fac_node *partner_of(const fac_node *n) {
  * is new. */
 static bool read_gradient(fac_graph *g, const fac_node *n, fac_value **to, fac_node **sums) {
     enum { EACH = 6 };
-    to[0] = n->in[X], *sums = NULL;
+    to[0] = n->in[X];
+    *sums = NULL;
     if (is_given(n)) {
         for (int k = 1; k < EACH; k++) to[k] = n->in[1 + k];
         return true;
     }
     char how[48];
     snprintf(how, sizeof how, "epsilon=%.17g", fac_attr_real(n, "epsilon", 0));
-    to[1] = n->in[2], to[2] = fac_value_other(n->in[X], 1), to[3] = fac_value_other(n->in[X], 2);
+    to[1] = n->in[2];
+    to[2] = fac_value_other(n->in[X], 1);
+    to[3] = fac_value_other(n->in[X], 2);
     fac_value *args[] = { n->in[X], n->in[1], to[2], to[3] };
     to[4] = fac_apply(g, &fac_op_batch_norm_sums, how, 4, args);
     if (!to[4]->node) return false;

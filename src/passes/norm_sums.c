@@ -67,7 +67,8 @@ static bool read_epilogue(const fac_node *conv, epilogue *e) {
 static fac_value *thinned(const fac_node *conv, fac_value *add, fac_node **from, int64_t *apart) {
     enum { HEIGHT = 2, WIDTH };
     fac_node *n = add ? add->node : NULL;
-    *from = NULL, *apart = 1;
+    *from = NULL;
+    *apart = 1;
     if (!FAC_IS(n, conv2d_grad_x) || n->body[0] || !fac_used_once(add)) return add;
     const fac_conv2d_opts *own = conv->attrs;
     if (own->stride[0] > 1 || own->stride[1] > 1)
@@ -85,7 +86,8 @@ static fac_value *thinned(const fac_node *conv, fac_value *add, fac_node **from,
     if (!thin->node) return add;
     fac_node_named_as(thin->node, n);
     thin->node->stage = x->node->stage = x->node->in[0]->node->stage = n->stage;
-    *from = n, *apart = stride;
+    *from = n;
+    *apart = stride;
     return thin;
 }
 

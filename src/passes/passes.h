@@ -80,12 +80,20 @@ fac_graph *fac_pass_gelu(const fac_graph *g);
 /* Gathers of one place along an axis become slices. */
 fac_graph *fac_pass_gather_slices(const fac_graph *g);
 
+/* What slices, concats, pads, reshapes and transposes do to rows one after the other becomes one
+ * gather, chains of reshapes and transposes one of each where that copies less, and ops that treat
+ * each row alone work in the order that is there. */
+fac_graph *fac_pass_row_order(const fac_graph *g);
+
 /* y = batch_norm(conv2d(x, w, b)) becomes a convolution with weights scaled by ordinary ops on
  * parameters, which the planner hoists into the prepare part.  Changes rounding. */
 fac_graph *fac_pass_batch_norm(const fac_graph *g);
 
 /* Views between a product and elementwise ops go after these. */
 fac_graph *fac_pass_sink_views(const fac_graph *g);
+
+/* The same for transposes. */
+fac_graph *fac_pass_sink_turns(const fac_graph *g);
 
 /* Bias, residual add, activation and cast after a convolution or matrix product become its bias
  * port and its body, where accept(self, node) says that a kernel takes it. */

@@ -180,18 +180,18 @@ static fac_value *pair(const fac_node *n, const bytes *y, bool add) {
     return add ? fac_qlinear_add(a.q, b.q, &s) : fac_qlinear_mul(a.q, b.q, &s);
 }
 
-/* The mean over all but the first two dims, which stay. */
+/* The mean over all but the first two dims. */
 static fac_value *planes(const fac_node *n, const bytes *y) {
     bytes x;
     fac_contents axes;
     const int rank = n->in[0]->type.dims.n;
     const fac_reduce_attrs *o = n->attrs;
-    if (!n->in[1] || !fac_known_numbers(n->in[1], &axes) || axes.n != rank - 2 || !o->keep)
-        return NULL;
+    if (!n->in[1] || !fac_known_numbers(n->in[1], &axes) || axes.n != rank - 2) return NULL;
     for (int k = 0; k < axes.n; k++)
         if (fac_axis(axes.v[k], rank) < 2) return NULL;
     if (rank < 3 || !fac_coded_whole(n->in[0], &x)) return NULL;
-    return fac_qlinear_global_avg_pool(x.q, x.scale, x.zero, y->scale, y->zero);
+    fac_value *q = fac_qlinear_global_avg_pool(x.q, x.scale, x.zero, y->scale, y->zero);
+    return o->keep ? q : fac_flatten(q, 1);
 }
 
 static fac_value *rescaled(const bytes *x, const bytes *y) {

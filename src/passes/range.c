@@ -22,7 +22,8 @@ bool fac_range_holds(fac_dtype dtype, const fac_tensor *t) {
     bool holds = !fac_tensor_convert(t, dtype, &narrow, NULL) &&
                  !fac_tensor_convert(t, FAC_F64, &x, NULL) &&
                  !fac_tensor_convert(narrow, FAC_F64, &y, NULL);
-    const double *a = holds ? fac_tensor_data(x) : NULL, *b = holds ? fac_tensor_data(y) : NULL;
+    const double *a = holds ? fac_tensor_data(x) : NULL;
+    const double *b = holds ? fac_tensor_data(y) : NULL;
     for (int64_t k = 0; holds && k < n; k++) holds = !fac_range_over(r, a[k], b[k]);
     if (holds && n == 1) holds = !fac_range_under(a[0], b[0]);
     fac_tensor_free(narrow);

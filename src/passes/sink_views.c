@@ -1,6 +1,10 @@
 /* y = add(reshape(product), residual)  becomes  reshape(add(product, reshape(residual))):
  * elementwise ops stand right after the product that they can join, and what only renames places
- * goes after them.  So are transposes that move dims of one. */
+ * goes after them.  So are transposes that move dims of one.
+ *
+ * y = add(transpose(product), residual)  becomes  transpose(add(product, back(residual))) likewise,
+ * where values of either order may lie in one layout: images whose channels are last for products
+ * and first for convolutions. */
 #include "facula/ops.h"
 #include "op_list.h"
 #include "passes/casts.h"
@@ -94,10 +98,75 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     return true;
 }
 
+/* ---- transposes ---- */
+
+/* Dim k of a transpose's result is dim perm[k] of what it turns. */
+static bool turn_of(const fac_node *n, fac_dims *perm, fac_dims *back) {
+    fac_layout x = { 0 }, y;
+    if (!FAC_IS(n, transpose)) return false;
+    const int rank = perm->n = back->n = n->out[0]->type.dims.n;
+    for (int k = 0; k < rank; k++) x.stride[k] = k;
+    if (!n->op->view(n, &x, &y)) return false;
+    for (int k = 0; k < rank; k++) {
+        perm->d[k] = y.stride[k];
+        back->d[y.stride[k]] = k;
+    }
+    return true;
+}
+
+/* The operand v, of the dims after the turn, for an op before it; NULL: it must be copied. */
+static fac_value *turned_back(fac_value *v, const fac_node *turn, const fac_dims *back) {
+    fac_dims d = { .n = back->n }, perm, other;
+    const fac_dims *from = &v->type.dims;
+    if (fac_dims_count(from) == 1 && v->leaf == FAC_CONST) return v;
+    if (fac_dims_equal(from, &turn->out[0]->type.dims)) {
+        if (v->node && turn_of(v->node, &perm, &other) && fac_dims_equal(&other, back))
+            return v->node->in[0];
+        return v->time == FAC_RUN ? fac_transpose(v, *back) : NULL;
+    }
+    const int lacks = back->n - from->n;
+    if (lacks < 0 || v->time == FAC_RUN) return NULL;
+    for (int k = 0; k < back->n; k++) {
+        const int64_t at = back->d[k] - lacks;
+        d.d[k] = at < 0 ? 1 : from->d[at];
+    }
+    const int64_t last = d.d[d.n - 1];
+    return last == fac_dims_count(from) ? fac_reshape_sizes(v, fac_shape(last)) : NULL;
+}
+
+static bool visit_turns(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                        fac_value *out[]) {
+    bool *sunk = self;
+    fac_value *args[OPERANDS], *made[1];
+    fac_dims perm, back;
+    int at = -1;
+    if (!is_elementwise(n) || n->nin > OPERANDS || n->out[0]->time != FAC_RUN) return false;
+    for (int i = 0; i < n->nin && at < 0; i++) {
+        const fac_both v = { n->in[i], in[i] };
+        if (in[i] && fac_dims_equal(&in[i]->type.dims, &n->out[0]->type.dims) &&
+            fac_both_made_by(v, &fac_op_transpose) && fac_used_once(v.was) &&
+            ends_in_product(v.was->node->in[0]->node, DEPTH))
+            at = i;
+    }
+    if (at < 0 || !turn_of(in[at]->node, &perm, &back) ||
+        fac_dims_count(&n->out[0]->type.dims) <= 0)
+        return false;
+    for (int i = 0; i < n->nin; i++) {
+        args[i] = i == at ? in[at]->node->in[0]
+                  : in[i] ? turned_back(in[i], in[at]->node, &back)
+                          : NULL;
+        if (in[i] && !args[i]) return false;
+    }
+    fac_node_copy(to, n, args, made);
+    out[0] = fac_transpose(made[0], perm);
+    *sunk = true;
+    return true;
+}
+
 /* Again for what stands after a view that has just gone after its op. */
-fac_graph *fac_pass_sink_views(const fac_graph *g) {
+static fac_graph *again(const fac_graph *g, fac_rebuild pass) {
     bool sunk = false;
-    const fac_rebuild pass = { .self = &sunk, .visit = visit };
+    pass.self = &sunk;
     fac_graph *to = fac_graph_rebuild(g, &pass, NULL);
     for (int i = 1; i < ROUNDS && sunk && to && !to->error.status; i++) {
         sunk = false;
@@ -106,4 +175,12 @@ fac_graph *fac_pass_sink_views(const fac_graph *g) {
         to = next;
     }
     return to;
+}
+
+fac_graph *fac_pass_sink_views(const fac_graph *g) {
+    return again(g, (fac_rebuild){ .visit = visit });
+}
+
+fac_graph *fac_pass_sink_turns(const fac_graph *g) {
+    return again(g, (fac_rebuild){ .visit = visit_turns });
 }

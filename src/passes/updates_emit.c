@@ -69,7 +69,8 @@ static void find_place(const fac_tail *t, fac_tail_part *p) {
 
 static int by_place(const void *a, const void *b) {
     const fac_tail_part *x = *(fac_tail_part *const *)a, *y = *(fac_tail_part *const *)b;
-    const uint64_t i = x->after ? x->after->order : 0, k = y->after ? y->after->order : 0;
+    const uint64_t i = x->after ? x->after->order : 0;
+    const uint64_t k = y->after ? y->after->order : 0;
     return i != k ? (i > k) - (i < k) : (x->number > y->number) - (x->number < y->number);
 }
 
@@ -151,7 +152,8 @@ static fac_node *product_of(const fac_tail *t, const fac_tail_part *p, int *inpu
 static bool emit_product(fac_tail *t, fac_tail_part *p) {
     int input, n = 2;
     const fac_node *product = product_of(t, p, &input);
-    fac_graph *trial = product ? fac_graph_new() : NULL, *body = product ? fac_graph_new() : NULL;
+    fac_graph *trial = product ? fac_graph_new() : NULL;
+    fac_graph *body = product ? fac_graph_new() : NULL;
     fac_value *outer[FAC_TAIL_INPUTS + 1], *in[FAC_TAIL_INPUTS], *args[FAC_TAIL_INPUTS],
         *made[FAC_TAIL_OUTPUTS], *operand[2];
     fac_tail_part copy = *p;

@@ -75,6 +75,7 @@ typedef struct contest {
     int variant;
     fac_offer offer;
     double least;
+    bool lost; /* a solver had no memory for its draft */
     const fac_turn *turn;
 } contest;
 
@@ -93,9 +94,16 @@ static void enter(contest *c, fac_device *d, const fac_solver *s, int variant,
                   const fac_problem *p) {
     fac_offer o;
     double seconds;
-    if (!consider(d, s, variant, p, c->trial, &o, &seconds)) return;
+    if (!consider(d, s, variant, p, c->trial, &o, &seconds)) {
+        c->lost |= o.lost;
+        return;
+    }
     if (p->nout) seconds += turn_of(c->turn, &c->trial[p->nin]);
-    if (c->best && seconds >= c->least) return;
+    if (c->best && seconds >= c->least) {
+        fac_offer_drop(&o);
+        return;
+    }
+    fac_offer_drop(&c->offer);
     fac_operand *swap = c->trial;
     c->trial = c->best_trial;
     c->best_trial = swap;
@@ -162,7 +170,12 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
         enter_all(&c, plan, p, NULL, 0, false);
         if (!c.best) enter(&c, plan->device, fac_last_solver(plan->device), 0, p);
     }
-    if (c.best) {
+    if (c.lost) c.best = NULL;
+    fac_offer_drop(offer);
+    if (!c.best) fac_offer_drop(&c.offer);
+    if (c.lost) {
+        fac_raise(err, FAC_E_NOMEM, "%s: no memory for an offer", p->node->op->name);
+    } else if (c.best) {
         memcpy(p->in, c.best_trial, (size_t)p->nin * sizeof *p->in);
         memcpy(p->out, c.best_trial + p->nin, (size_t)p->nout * sizeof *p->out);
         p->variant = c.variant;
@@ -202,12 +215,14 @@ void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
             if ((forced && *s != forced) || !solves(*s, p->node)) continue;
             if (!forced && for_relays(plan->device, *s) != relayed) continue;
             if (!consider(plan->device, *s, variant, p, few, &o, &seconds)) continue;
+            fac_offer_drop(&o);
             const int form = lies_as(&few[p->nin], &plain)  ? 0
                              : lies_as(&few[p->nin], &last) ? 1
                                                             : -1;
             if (form >= 0 && seconds < best[form]) best[form] = seconds;
         }
     }
+    fac_offer_drop(&c.offer);
 }
 
 /* The best of the solvers for relays, or of the others.  settled: no pass follows that reads more
@@ -234,12 +249,16 @@ static double seconds_of(fac_device *device, const char *only, fac_precision pre
     double seconds, least = INFINITY;
     bool taken = false; /* by the one asked for */
     if (forced) taken = consider(device, forced, 0, &p, o + count, &offer, &seconds);
+    if (taken) fac_offer_drop(&offer);
     if (taken && forced != fac_last_solver(device)) least = offer.seconds;
     for (const fac_solver *const *s = device->backend->solvers;
-         *s && !taken && !(forced && forced->op); s++)
-        if (solves(*s, n) && for_relays(device, *s) == relayed &&
-            consider(device, *s, 0, &p, o + count, &offer, &seconds) && offer.seconds < least)
-            least = offer.seconds;
+         *s && !taken && !(forced && forced->op); s++) {
+        if (!solves(*s, n) || for_relays(device, *s) != relayed ||
+            !consider(device, *s, 0, &p, o + count, &offer, &seconds))
+            continue;
+        fac_offer_drop(&offer);
+        if (offer.seconds < least) least = offer.seconds;
+    }
     if (o != few) fac_release(o);
     return least;
 }
@@ -307,7 +326,8 @@ int fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int m
     if (!plain) return 0;
     fac_operand *trial = plain + count;
     fac_problem q = *p;
-    q.in = plain, q.out = plain + p->nin;
+    q.in = plain;
+    q.out = plain + p->nin;
     for (size_t i = 0; i < count; i++) {
         plain[i] = i < (size_t)p->nin ? p->in[i] : p->out[i - (size_t)p->nin];
         if (plain[i].type.dtype != FAC_NONE)
@@ -322,6 +342,7 @@ int fac_candidates(fac_device *d, const fac_problem *p, fac_candidate *to, int m
                 fac_offer o;
                 double seconds;
                 if (!consider(d, *s, variant, form ? &q : p, trial, &o, &seconds)) continue;
+                fac_offer_drop(&o);
                 n = list(to, max, n, (fac_candidate){ *s, variant, o.version, seconds }, again);
                 again = true;
                 if (variant == 0 && o.variants > variants) variants = o.variants;

@@ -81,7 +81,9 @@ static fac_status route(fac_plan *p, fac_error *err) {
         return fac_raise(err, FAC_E_NOMEM, "no memory for the operands of %d steps", p->nsteps);
     for (int i = 0; i < p->nsteps; i++) {
         fac_step *s = &p->steps[i];
-        s->route = at, s->nin = s->problem->nin, s->nout = s->problem->nout;
+        s->route = at;
+        s->nin = s->problem->nin;
+        s->nout = s->problem->nout;
         for (int k = 0; k < s->nin; k++) *at++ = s->in[k].root;
         for (int k = 0; k < s->nout; k++) *at++ = s->out[k].root;
     }

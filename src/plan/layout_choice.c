@@ -54,7 +54,15 @@ static bool as_view(const fac_node *n, int x, double c[2]) {
     if (!n->op->view || n->body[0] || !n->nin || !n->in[0] || n->nout > VIEWS) return false;
     for (int k = 0; k < n->nout; k++) out[k] = fac_layout_plain(&n->out[k]->type.dims);
     if (!n->op->view(n, &in, out)) return false;
-    c[fac_layout_is_plain(&out[0], &n->out[0]->type.dims) ? 0 : x] = 0;
+    const fac_dims *d = &n->out[0]->type.dims;
+    if (fac_layout_is_plain(&out[0], d)) {
+        c[0] = 0;
+    } else if (is_image(n->out[0])) { /* a transpose may make the last dim channels */
+        const fac_layout last = fac_layout_channels_last(d);
+        c[fac_layout_equal(&out[0], &last, d) ? 1 : x] = 0;
+    } else {
+        c[x] = 0;
+    }
     return true;
 }
 

@@ -29,13 +29,17 @@ struct fac_sides {
 fac_sides *fac_sides_new(int things) {
     fac_sides *s = fac_alloc(1, sizeof *s);
     if (!s) return NULL;
-    s->nodes = things + 2, s->source = things, s->sink = things + 1;
+    s->nodes = things + 2;
+    s->source = things;
+    s->sink = things + 1;
     s->first = fac_alloc((size_t)s->nodes * 4, sizeof *s->first);
     if (!s->first) {
         fac_release(s);
         return NULL;
     }
-    s->level = s->first + s->nodes, s->at = s->level + s->nodes, s->queue = s->at + s->nodes;
+    s->level = s->first + s->nodes;
+    s->at = s->level + s->nodes;
+    s->queue = s->at + s->nodes;
     for (int i = 0; i < s->nodes; i++) s->first[i] = -1;
     return s;
 }

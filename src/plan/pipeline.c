@@ -92,7 +92,8 @@ enum {
     UNFUSED = 1,    /* also those whose nodes are steps of their own (no_fuse)       */
     ANY_SOLVER = 2, /* not where a solver was asked for by name                      */
     RECOMPUTES = 4, /* where forward values are to be made again                     */
-    PARTS = 8       /* where slices are views, and parts are written to their places */
+    PARTS = 8,      /* where slices are views, and parts are written to their places */
+    FORMS = 16      /* where channels may be last                                    */
 };
 
 typedef fac_graph *fold_pass(const fac_graph *g, fac_evaluate *evaluate);
@@ -123,6 +124,7 @@ static const pass passes[] = {
     { "gelu", .plain = fac_pass_gelu, .does = "what exporters write for gelu becomes one node" },
     { "attention", .accepts_used = fac_pass_attention,
       .does = "softmax between two products becomes one node" },
+    { "row_order", .plain = fac_pass_row_order, .does = "moves of rows become one gather" },
     /* after CSE, which may share forward values with the backward part, and no CSE after it */
     { "recompute", UNFUSED | RECOMPUTES, .does = "forward values are made again instead of kept" },
     { "batch_norm", .plain = fac_pass_batch_norm, .does = "norms of inference go into weights" },
@@ -136,6 +138,8 @@ static const pass passes[] = {
     { "updates", .accepts = fac_pass_updates, .does = "updates of parameters become few steps" },
     { "sink_views", PARTS, .plain = fac_pass_sink_views,
       .does = "views go after what can join a product" },
+    { "sink_turns", FORMS, .plain = fac_pass_sink_turns,
+      .does = "transposes go after what can join a product" },
     { "epilogue", .accepts = fac_pass_epilogue,
       .does = "bias, add and activation join convolutions and products" },
     { "quantized_sums", .accepts = fac_pass_quantized_sums,
@@ -174,6 +178,7 @@ static bool applies(const pass *p, const fac_plan *plan, const fac_program_opts 
     if ((p->when & RECOMPUTES) && !recomputes(&o->recompute)) return false;
     if ((p->when & ANY_SOLVER) && plan->only && !(p->but && is_of(plan->only, p->but)))
         return false;
+    if ((p->when & FORMS) && !fac_chooses_forms(plan->device)) return false;
     return !(p->when & PARTS) || fac_in_sight(plan->device) || fac_chooses_forms(plan->device);
 }
 
@@ -218,6 +223,7 @@ fac_status fac_plan_rewrite(fac_plan *plan, const fac_program_opts *o, int many,
 static const char *when_of(const pass *p) {
     if (p->when & RECOMPUTES) return "with recomputing";
     if (p->when & ANY_SOLVER) return "where no solver is forced";
+    if (p->when & FORMS) return "where channels may be last";
     return p->when & PARTS ? "where slices are views" : "";
 }
 

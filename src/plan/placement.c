@@ -64,6 +64,24 @@ fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_
     return own.status;
 }
 
+/* A solver that copies between just these layouts, which q has. */
+static fac_status pick_copy(fac_scheduler *s, fac_problem *q, fac_offer *offer,
+                            const fac_solver **solver) {
+    const fac_operand from = q->in[0], to = q->out[0];
+    FAC_TRY(fac_pick(s, q, &(fac_turn){ 0 }, offer, solver));
+    if (fac_layout_equal(&q->in[0].layout, &from.layout, &from.type.dims) &&
+        fac_layout_equal(&q->out[0].layout, &to.layout, &to.type.dims))
+        return FAC_OK;
+    /* it would rather copy something else: the reference copies anything */
+    q->in[0] = from;
+    q->out[0] = to;
+    fac_offer_drop(offer);
+    *solver = fac_last_solver(s->plan->device);
+    return fac_solver_offer(*solver, s->plan->device, q, offer)
+               ? FAC_OK
+               : fac_raise(s->err, FAC_E_INTERNAL, "no reorder");
+}
+
 /* A step that copies v to a place that is there, or when that is NULL into memory of its own. */
 static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *want,
                        const fac_slot *there, fac_slot *out) {
@@ -72,24 +90,15 @@ static fac_status copy(fac_scheduler *s, const fac_value *v, const fac_layout *w
     const fac_where *w = &s->at[v->id];
     fac_problem *q = fac_problem_new(s, &identity, 1, 1);
     if (!q) return FAC_E_NOMEM;
-    const fac_operand from = { .type = v->type, .layout = w->slot.layout, .time = FAC_RUN };
-    const fac_operand to = { .type = v->type, .layout = *want, .time = FAC_RUN };
-    q->in[0] = from;
-    q->out[0] = to;
+    q->in[0] = (fac_operand){ .type = v->type, .layout = w->slot.layout, .time = FAC_RUN };
+    q->out[0] = (fac_operand){ .type = v->type, .layout = *want, .time = FAC_RUN };
     fac_offer offer = { 0 };
-    const fac_solver *solver;
-    FAC_TRY(fac_pick(s, q, &(fac_turn){ 0 }, &offer, &solver));
-    if (!fac_layout_equal(&q->in[0].layout, &from.layout, &v->type.dims) ||
-        !fac_layout_equal(&q->out[0].layout, want, &v->type.dims)) {
-        /* it would rather copy something else: the reference copies anything */
-        q->in[0] = from;
-        q->out[0] = to;
-        solver = fac_last_solver(p->device);
-        if (!fac_solver_offer(solver, p->device, q, &offer))
-            return fac_raise(s->err, FAC_E_INTERNAL, "no reorder");
-    }
+    const fac_solver *solver = NULL;
     void *plan = NULL;
-    if (!p->dry) FAC_TRY(fac_solver_make(solver, p->device, q, &offer, &plan, s->err));
+    fac_status status = pick_copy(s, q, &offer, &solver);
+    if (!status && !p->dry) status = fac_solver_make(solver, p->device, q, &offer, &plan, s->err);
+    fac_offer_drop(&offer);
+    if (status) return status;
     fac_step *step = fac_step_new(s, q, solver, plan);
     if (!step) {
         if (plan && solver->done) solver->done(p->device, plan);

@@ -234,8 +234,9 @@ fac_status fac_plan_relays(fac_plan *plan, fac_error *err);
 fac_status fac_plan_make_relays(fac_plan *plan, fac_error *err);
 
 /* choose.c: a solver for a problem whose operands are filled in as they are; the winner's layouts
- * are written back. NULL after an error.  The reference kernels are the last resort; only: see
- * fac_program_opts.solver. */
+ * are written back. NULL after an error.  offer: zero, or an earlier one, which is dropped; on
+ * success the caller's, for fac_solver_make or fac_offer_drop.  The reference kernels are the last
+ * resort; only: see fac_program_opts.solver. */
 const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn,
                              fac_offer *offer, fac_error *err);
 /* The solver that takes what no other takes: the reference kernels, on a device out of sight those

@@ -65,7 +65,8 @@ static fac_status join(fac_scheduler *s, int first, const merge *m) {
         int at = 0;
         if (m->into[i] != first + 1) continue;
         while (at < sources && in[at].root != from->in[0].root) at++;
-        in[at] = from->in[0], q->in[at] = from->problem->in[0];
+        in[at] = from->in[0];
+        q->in[at] = from->problem->in[0];
         if (at == sources) sources++;
         out[k] = from->out[0];
         p->roots[out[k].root].first = first;
@@ -76,7 +77,8 @@ static fac_status join(fac_scheduler *s, int first, const merge *m) {
     q->nin = sources;
     to->kind = FAC_STEP_PACKS, to->plan = NULL, to->problem = q, to->jobs = jobs, to->in = in,
     to->out = out;
-    to->label = name, to->bytes = bytes;
+    to->label = name;
+    to->bytes = bytes;
     if (sources + n > p->most) p->most = sources + n;
     return FAC_OK;
 }
@@ -92,7 +94,8 @@ static void close_up(fac_plan *p, const merge *m, int *number) {
     number[p->nsteps] = left;
     for (int i = 0; i < p->nroots; i++) {
         fac_root *r = &p->roots[i];
-        r->first = number[r->first], r->last = number[r->last];
+        r->first = number[r->first];
+        r->last = number[r->last];
     }
     for (int i = 0; i < p->nitems; i++) p->items[i].step = number[p->items[i].step];
     p->nsteps = left;

@@ -99,7 +99,8 @@ static int find_level(planner *r, int step) {
     }
     for (int i = before; i < r->nuses; i++) {
         int *last = &r->last[memory_of(p, r->uses[i].root)];
-        r->uses[i].level = level, r->uses[i].next = *last;
+        r->uses[i].level = level;
+        r->uses[i].next = *last;
         *last = i + 1;
     }
     return level;

@@ -205,11 +205,12 @@ static fac_status schedule_node(fac_scheduler *s, const fac_node *n) {
     fac_offer offer = { 0 };
     fac_slot part;
     void *plan = NULL;
-    const fac_solver *solver;
-    FAC_TRY(choose(s, n, q, &offer, &part, &solver));
-    FAC_TRY(fac_device_go_on(p->device, s->err));
-    if (!p->dry) FAC_TRY(fac_solver_make(solver, p->device, q, &offer, &plan, s->err));
-    fac_status status = bring_inputs(s, n, q, &offer, solver, plan, in);
+    const fac_solver *solver = NULL;
+    fac_status status = choose(s, n, q, &offer, &part, &solver);
+    if (!status) status = fac_device_go_on(p->device, s->err);
+    if (!status && !p->dry) status = fac_solver_make(solver, p->device, q, &offer, &plan, s->err);
+    fac_offer_drop(&offer);
+    if (!status) status = bring_inputs(s, n, q, &offer, solver, plan, in);
     fac_step *step = status ? NULL : fac_step_new(s, q, solver, plan);
     if (!step) {
         if (plan && solver->done) solver->done(p->device, plan);

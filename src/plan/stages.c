@@ -131,7 +131,8 @@ fac_status fac_stage_end(fac_scheduler *s, const fac_node *n) {
     }
     fac_root *r = &p->roots[part.root];
     const fac_dtype_info *t = fac_dtype_get(v->type.dtype);
-    r->kind = FAC_ROOT_PART, r->index = whole;
+    r->kind = FAC_ROOT_PART;
+    r->index = whole;
     r->bytes = (size_t)(v->type.dims.d[0] * part.layout.stride[0]) / (size_t)t->block_elements *
                (size_t)t->block_bytes;
     stage->part = part.root;

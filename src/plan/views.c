@@ -10,7 +10,8 @@ static bool probe(const fac_node *n, int axis, int k, fac_layout *views, int64_t
     fac_layout x = { 0 };
     x.stride[axis] = 1;
     if (!n->op->view(n, &x, views)) return false;
-    *start = views[k].offset, *step = views[k].stride[axis];
+    *start = views[k].offset;
+    *step = views[k].stride[axis];
     return true;
 }
 

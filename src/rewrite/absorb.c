@@ -51,7 +51,8 @@ static bool layer_of(const fac_value *old, const fac_value *v, layer *l) {
         l->weight = !fac_attr_flag(m, "trans_b");
         return !m->in[2] || fac_attr_real(m, "beta", 1) == 1;
     }
-    l->weight = 1, l->bias = false;
+    l->weight = 1;
+    l->bias = false;
     return FAC_IS(m, matmul) && m->in[1]->type.dims.n == 2 && v->type.dims.n >= 2;
 }
 

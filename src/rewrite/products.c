@@ -31,7 +31,8 @@ static bool product_of(fac_node *n, product *p) {
     if (!fac_frozen(b) || b == p->y || b->type.dims.n != 1 ||
         b->type.dims.d[0] != p->w->type.dims.d[1])
         return true;
-    p->b = b, p->y = add->out[0];
+    p->b = b;
+    p->y = add->out[0];
     return true;
 }
 
@@ -42,7 +43,8 @@ static void merge(fac_graph *g, product *all, int n) {
     fac_dims sizes = { .n = n };
     const int rank = all[0].y->type.dims.n;
     for (int k = 0; k < n; k++) {
-        w[k] = all[k].w, b[k] = all[k].b;
+        w[k] = all[k].w;
+        b[k] = all[k].b;
         sizes.d[k] = w[k]->type.dims.d[1];
     }
     fac_value *y = fac_matmul(all[0].node->in[0], fac_concat(w, n, 1));

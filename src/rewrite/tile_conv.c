@@ -14,7 +14,9 @@ fac_value *fac_tile_padded(fac_value *x, int rank, const int64_t *before, const 
     fac_dims pads = { .n = 2 * rank }, axes = { .n = rank };
     bool any = false;
     for (int k = 0; k < rank; k++) {
-        pads.d[k] = before[k], pads.d[rank + k] = after[k], axes.d[k] = 2 + k;
+        pads.d[k] = before[k];
+        pads.d[rank + k] = after[k];
+        axes.d[k] = 2 + k;
         any |= before[k] || after[k];
     }
     if (!any) return x;
@@ -97,8 +99,10 @@ static view pick(const fac_tile_sweep *c, int64_t group, int64_t one) {
     }
     if (c->turned) {
         const int64_t rows = v.dims.d[1], stride = v.strides[1];
-        v.dims.d[1] = v.dims.d[0], v.strides[1] = v.strides[0];
-        v.dims.d[0] = rows, v.strides[0] = stride;
+        v.dims.d[1] = v.dims.d[0];
+        v.strides[1] = v.strides[0];
+        v.dims.d[0] = rows;
+        v.strides[0] = stride;
     }
     return v;
 }
@@ -128,7 +132,8 @@ static fac_value *slice_weights(const fac_tile_sweep *c, int64_t group, int64_t 
     fac_value *w = c->groups > 1 ? fac_slice(c->w, 0, group * lead, (group + 1) * lead, 1) : c->w;
     for (int k = c->rank - 1; k >= 0; k--) {
         const fac_tile_taps *t = &c->taps[k];
-        const int64_t count = one < 0 ? t->seen.taps : 1, at = one < 0 ? 0 : one % t->seen.taps;
+        const int64_t count = one < 0 ? t->seen.taps : 1;
+        const int64_t at = one < 0 ? 0 : one % t->seen.taps;
         const int64_t from = t->weight_first + at * t->weight_step;
         if (count < w->type.dims.d[2 + k])
             w = fac_slice(w, 2 + k, from, from + (count - 1) * t->weight_step + 1, t->weight_step);

@@ -50,7 +50,8 @@ static fac_value *stack_of(fac_tiler *t, const fac_tile_matrix *x, const run *r,
     if (x->tiles[slot]) return x->tiles[slot];
     fac_value *v =
         fac_tile_part(t, x, r->start, r->length * r->count, c->start, c->length * c->count, slot);
-    const run *high = x->turned ? c : r, *wide = x->turned ? r : c;
+    const run *high = x->turned ? c : r;
+    const run *wide = x->turned ? r : c;
     const int64_t width = v->type.dims.d[1];
     const fac_dims apart = fac_shape(high->count, high->length, wide->count, wide->length);
     const int64_t strides[4] = { high->length * width, width, wide->length, 1 };

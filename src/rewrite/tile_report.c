@@ -34,14 +34,18 @@ fac_tile_row *fac_tile_report(fac_tiler *t, const fac_node *n, const fac_tile_si
         t->status = fac_raise_memory(t->err, "the name of a product");
         row->name = "";
     }
-    row->m = size->d[0], row->n = size->d[1], row->k = size->d[2];
+    row->m = size->d[0];
+    row->n = size->d[1];
+    row->k = size->d[2];
     row->macs = (double)row->m * (double)row->n * (double)row->k * (double)row->count;
     return row;
 }
 
 void fac_tile_keep_row(fac_tile_row *row, const char *why) {
     row->kept = why;
-    row->tile_m = row->m, row->tile_n = row->n, row->tile_k = row->k;
+    row->tile_m = row->m;
+    row->tile_n = row->n;
+    row->tile_k = row->k;
     row->tiles = row->count;
     row->work = row->macs;
     row->utilisation = 1;

@@ -224,7 +224,9 @@ bool fac_tile_best(const fac_tile_unit *u, const int64_t d[3], fac_dtype dtype,
                 if (!in_sram(u, &s, dtype)) continue;
                 fac_tile_cost(u, &s, &row);
                 if (found && !better(&row, &least)) continue;
-                least = row, *to = s, found = true;
+                least = row;
+                *to = s;
+                found = true;
             }
     return found;
 }

@@ -48,7 +48,8 @@ static fac_tile_size of_conv(const fac_tile_opts *o, const fac_conv_geom *g) {
     const int64_t taps = g->T * g->R * g->S, depth = g->C / g->groups,
                   positions = g->O * g->P * g->Q;
     const bool each = o->conv == FAC_TILE_TAPS;
-    const int64_t k = each ? depth : depth * taps, count = g->N * g->groups * (each ? taps : 1);
+    const int64_t k = each ? depth : depth * taps;
+    const int64_t count = g->N * g->groups * (each ? taps : 1);
     return (fac_tile_size){ { g->K / g->groups, positions, k }, count, taps };
 }
 
@@ -73,7 +74,8 @@ static int of_transposed(const fac_tile_opts *o, const fac_node *n, const fac_co
         int64_t taps = 1;
         for (int k = 0; k < g->rank; k++) taps *= fac_tile_phase(&line[k], at[k]).seen.taps;
         if (!taps) continue;
-        const int64_t k = each ? depth : depth * taps, count = g->N * g->groups * (each ? taps : 1);
+        const int64_t k = each ? depth : depth * taps;
+        const int64_t count = g->N * g->groups * (each ? taps : 1);
         const fac_tile_size s = { { g->C / g->groups, positions, k }, count, taps };
         int row = 0;
         while (row < rows && to[row].taps != taps) row++;

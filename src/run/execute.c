@@ -268,7 +268,8 @@ static fac_status run_watched(const fac_plan *plan, fac_frame *f, const fac_span
     FAC_TRY(b->watch(plan->device, NULL, NULL, err));
     fac_status status = run_slices(plan, f, out, true, opts, err);
     fac_release(f->commands);
-    f->commands = NULL, f->ncommands = 0;
+    f->commands = NULL;
+    f->ncommands = 0;
     const fac_status ended =
         b->watch(plan->device, &f->commands, &f->ncommands, status ? NULL : err);
     if (!status && !ended) add_seconds(plan, f);

@@ -74,8 +74,35 @@ static fac_status compute(early *e, const fac_node *n) {
     return status;
 }
 
+static bool may_be_view(const fac_node *n) {
+    const fac_type *x = &n->in[0]->type, *y = &n->out[0]->type;
+    const char kind = fac_dtype_get(x->dtype)->kind;
+    return n->op->view && n->nout == 1 && x->dtype == y->dtype && kind != 't' && kind != 'q' &&
+           fac_dims_count(&y->dims) > 0 && (n->in[0]->node || n->in[0]->tensor);
+}
+
+/* What only looks at its operand in another way is not computed, and not copied where it has no
+ * gaps: a tile of a stack of weights.  *to stays NULL where the node is no view. */
+static fac_status view(early *e, const fac_node *n, fac_tensor **to) {
+    if (!may_be_view(n)) return FAC_OK;
+    const fac_layout plain = fac_layout_plain(&n->in[0]->type.dims);
+    fac_layout at = { 0 };
+    fac_tensor *whole, *part = NULL;
+    if (!n->op->view(n, &plain, &at) || at.block) return FAC_OK;
+    FAC_TRY(contents(e, n->in[0], &whole));
+    FAC_TRY(fac_tensor_view(whole, n->out[0]->type.dims, at.stride, at.offset, &part, e->err));
+    if (fac_tensor_contiguous(part)) {
+        *to = part;
+        return FAC_OK;
+    }
+    const fac_status status = fac_tensor_copy_contiguous(part, to, e->err);
+    fac_tensor_free(part);
+    return status;
+}
+
 static fac_status contents(early *e, const fac_value *v, fac_tensor **out) {
     fac_tensor **slot = &e->tensors[v->id];
+    if (!*slot && v->node && !v->tensor) FAC_TRY(view(e, v->node, slot));
     if (!*slot) {
         if (v->tensor && fac_tensor_contiguous(v->tensor) && fac_tensor_data(v->tensor))
             *slot = fac_tensor_retain(v->tensor);

@@ -203,8 +203,10 @@ static void give_back(fac_program *p, run *r, bool ran) {
     }
     if (ran && p->timed && r->frame && r->frame->commands) {
         fac_release(r->plan->commands);
-        r->plan->commands = r->frame->commands, r->plan->ncommands = r->frame->ncommands;
-        r->frame->commands = NULL, r->frame->ncommands = 0;
+        r->plan->commands = r->frame->commands;
+        r->plan->ncommands = r->frame->ncommands;
+        r->frame->commands = NULL;
+        r->frame->ncommands = 0;
     }
     if (r->frame) {
         r->frame->next = r->plan->frames;

@@ -1,13 +1,11 @@
 /* The page of images: what its buttons do, and steps in slices. */
 #include "studio/images.h"
-#include <math.h>
 #include <string.h>
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "studio/export.h"
-#include "studio/training.h"
 
 #define SLICE_NS INT64_C(8000000)
 #define JUDGE_NS INT64_C(700000000)
@@ -69,33 +67,13 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
 
 /* ---- steps ---- */
 
-/* Means over about the last 30 steps. */
-static void remember(images *p, const fac_score *s) {
-    const double part = p->step ? fmax(1.0 / 30, 1.0 / (double)(p->step + 1)) : 1;
-    p->loss += part * (s->loss - p->loss);
-    p->accuracy += part * (s->accuracy - p->accuracy);
-}
-
-static bool one(images *p) {
+static void steps(images *p, int64_t n, int64_t most_ns) {
     const studio_training t = { p->trainer, &p->train, &p->order, &p->loader };
-    fac_score score;
-    const fac_status status = fac_studio_step(&t, p->step, p->setup.lr, &score, &p->stopped);
-    if (!status) {
-        remember(p, &score);
-        p->step++;
-    }
+    const int64_t end = p->setup.epochs * p->in_epoch;
     p->dirty = true;
-    if (!status && p->step < p->setup.epochs * p->in_epoch) return true;
+    if (fac_studio_steps(&t, p->setup.lr, end, n, most_ns, &p->done)) return;
     p->playing = false;
     p->judged_at = 0;
-    return false;
-}
-
-static void steps(images *p, int64_t n, int64_t most_ns) {
-    const int64_t start = fac_now_ns();
-    while (n-- > 0 && one(p))
-        if (fac_now_ns() - start > most_ns) break;
-    p->seconds += 1e-9 * (double)(fac_now_ns() - start);
 }
 
 /* Which of the first test images are wrong. */
@@ -179,8 +157,9 @@ static fac_status learn(images *p, fac_error *err) {
 static fac_status play(images *p, const cJSON *what, fac_error *err) {
     (void)what;
     FAC_TRY(learn(p, err));
-    if (p->step >= p->setup.epochs * p->in_epoch) p->setup.epochs += p->step / p->in_epoch;
-    p->stopped = (fac_error){ 0 };
+    if (p->done.step >= p->setup.epochs * p->in_epoch)
+        p->setup.epochs += p->done.step / p->in_epoch;
+    p->done.stopped = (fac_error){ 0 };
     p->playing = p->model != NULL;
     return FAC_OK;
 }
@@ -197,9 +176,9 @@ static fac_status do_steps(images *p, const cJSON *what, fac_error *err) {
     FAC_TRY(fac_json_int(what, "n", 1, 100, &n, err));
     FAC_TRY(learn(p, err));
     if (p->model) {
-        const int64_t epochs = (p->step + n + p->in_epoch - 1) / p->in_epoch;
+        const int64_t epochs = (p->done.step + n + p->in_epoch - 1) / p->in_epoch;
         if (epochs > p->setup.epochs) p->setup.epochs = epochs;
-        p->stopped = (fac_error){ 0 };
+        p->done.stopped = (fac_error){ 0 };
         steps(p, n, INT64_MAX);
     }
     p->judged_at = 0;
@@ -232,7 +211,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
         if (strcmp(commands[k].name, name)) continue;
         FAC_TRY(commands[k].run(p, what, err));
         p->dirty = true;
-        fac_json_put_pair(answer, "step", (double)p->step);
+        fac_json_put_pair(answer, "step", (double)p->done.step);
         return FAC_OK;
     }
     return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
@@ -247,7 +226,7 @@ static void write_command(const images *p, fac_text *to) {
                          "# The network comes with facula; scripts/digits_model.py made it.\n");
         return;
     }
-    const int64_t done = (p->step + p->in_epoch - 1) / p->in_epoch;
+    const int64_t done = (p->done.step + p->in_epoch - 1) / p->in_epoch;
     fac_text_print(to,
                    "facula train %s --model zoo:lenet --augment none --optimizer adam --lr %.9g "
                    "--schedule constant "

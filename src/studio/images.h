@@ -4,6 +4,7 @@
 #include "facula/train.h"
 #include "studio/session.h"
 #include "studio/sketch.h"
+#include "studio/training.h"
 
 enum {
     IMAGES_PIXELS = SKETCH_SIDE * SKETCH_SIDE,
@@ -34,17 +35,17 @@ typedef struct images {
     fac_program *looker; /* of one image: logits, probabilities, saliency, maps */
     fac_tensor *x;
     uint32_t generation;
-    int64_t step, in_epoch, index; /* index: of the test image that is shown */
-    bool drawn;                    /* ... or what was drawn */
+    studio_progress done;
+    int64_t in_epoch, index; /* index: of the test image that is shown */
+    bool drawn;              /* ... or what was drawn */
     uint8_t pixels[IMAGES_PIXELS];
     bool playing, dirty, fresh_setup, judged;
-    double loss, accuracy, seconds; /* of the last steps; in steps */
     double test_accuracy;
     int64_t judged_at; /* when */
     int nwrong;
     int64_t wrong[IMAGES_WRONG];
     uint8_t taken_for[IMAGES_WRONG];
-    fac_error stopped, unjudged, unseen; /* why the last step, judging, look came to nothing */
+    fac_error unjudged, unseen; /* why the last judging, look came to nothing */
 } images;
 
 /* images_build.c */

@@ -103,13 +103,13 @@ static void put_state(const images *p, const fac_tensor *chances, frames *to) {
     const float *c = chances ? fac_tensor_data(chances) : NULL;
     fac_text_add(&t, "{");
     fac_json_put_pair(&t, "generation", p->generation);
-    fac_json_put_pair(&t, "step", (double)p->step);
+    fac_json_put_pair(&t, "step", (double)p->done.step);
     fac_json_put_pair(&t, "in_epoch", (double)p->in_epoch);
     fac_json_put_pair(&t, "epochs", (double)p->setup.epochs);
     fac_json_put_pair_bool(&t, "playing", p->playing);
-    fac_json_put_pair(&t, "seconds", p->seconds);
-    fac_json_put_pair(&t, "loss", p->step ? p->loss : NAN);
-    fac_json_put_pair(&t, "accuracy", p->step ? p->accuracy : NAN);
+    fac_json_put_pair(&t, "seconds", p->done.seconds);
+    fac_json_put_pair(&t, "loss", p->done.step ? p->done.loss : NAN);
+    fac_json_put_pair(&t, "accuracy", p->done.step ? p->done.accuracy : NAN);
     fac_json_put_pair(&t, "test_accuracy", fac_images_foreign(p) ? NAN : p->test_accuracy);
     fac_json_put_pair(&t, "index", (double)p->index);
     const bool unknown = p->drawn || fac_images_foreign(p);
@@ -121,7 +121,7 @@ static void put_state(const images *p, const fac_tensor *chances, frames *to) {
         fac_json_put_number(&t, c ? (double)c[k] : NAN);
     }
     fac_text_add(&t, "]");
-    const fac_error *of[] = { &p->stopped, &p->unseen, &p->unjudged };
+    const fac_error *of[] = { &p->done.stopped, &p->unseen, &p->unjudged };
     int k = 0;
     while (k < 2 && !of[k]->status) k++;
     if (of[k]->status) fac_json_put_pair_text(&t, "stopped", of[k]->text);

@@ -75,6 +75,10 @@ void fac_points_release(points *p);
 int64_t fac_points_work(void *self);
 void fac_points_steps(points *p, int64_t n);
 
+/* points_torch.c: a program for PyTorch that does the same training; an error where PyTorch has not
+ * the optimizer. */
+fac_status fac_points_torch(const points *p, fac_text *to, fac_error *err);
+
 /* fac_points_show.c */
 void fac_points_show(void *self, frames *to);
 

@@ -86,6 +86,10 @@ static fac_status python(points *p, fac_text *to, fac_error *err) {
     return FAC_OK;
 }
 
+static fac_status torch(points *p, fac_text *to, fac_error *err) {
+    return fac_points_torch(p, to, err);
+}
+
 static fac_status c_code(points *p, fac_text *to, fac_error *err) {
     static const char mark[] = "@NET@";
     const char *at = strstr(studio_net_c, mark);
@@ -124,6 +128,7 @@ static const struct {
     fac_status (*write)(points *p, fac_text *to, fac_error *err);
 } files[] = { { "command.txt", "text/plain; charset=utf-8", command },
               { "net.py", "text/plain; charset=utf-8", python },
+              { "torch.py", "text/plain; charset=utf-8", torch },
               { "net.c", "text/plain; charset=utf-8", c_code },
               { "points.csv", "text/csv; charset=utf-8", table },
               { "model.onnx", "application/octet-stream", onnx },

@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "studio/export.h"
-#include "studio/training.h"
 
 #define SLICE_NS INT64_C(8000000)
 #define JUDGE_NS INT64_C(700000000)
@@ -62,33 +61,13 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
 
 /* ---- steps ---- */
 
-/* Means over about the last 30 steps. */
-static void remember(sentences *p, const fac_score *s) {
-    const double part = p->step ? fmax(1.0 / 30, 1.0 / (double)(p->step + 1)) : 1;
-    p->loss += part * (s->loss - p->loss);
-    p->accuracy += part * (s->accuracy - p->accuracy);
-}
-
-static bool one(sentences *p) {
+static void steps(sentences *p, int64_t n, int64_t most_ns) {
     const studio_training t = { p->trainer, &p->train, &p->order, &p->loader };
-    fac_score score;
-    const fac_status status = fac_studio_step(&t, p->step, p->setup.lr, &score, &p->stopped);
-    if (!status) {
-        remember(p, &score);
-        p->step++;
-    }
+    const int64_t end = p->setup.epochs * p->in_epoch;
     p->dirty = true;
-    if (!status && p->step < p->setup.epochs * p->in_epoch) return true;
+    if (fac_studio_steps(&t, p->setup.lr, end, n, most_ns, &p->done)) return;
     p->playing = false;
     p->judged_at = 0;
-    return false;
-}
-
-static void steps(sentences *p, int64_t n, int64_t most_ns) {
-    const int64_t start = fac_now_ns();
-    while (n-- > 0 && one(p))
-        if (fac_now_ns() - start > most_ns) break;
-    p->seconds += 1e-9 * (double)(fac_now_ns() - start);
 }
 
 /* ---- the sentences for testing, some at a time ---- */
@@ -188,8 +167,9 @@ static fac_status reset(sentences *p, const cJSON *what, fac_text *to, fac_error
 
 static fac_status play(sentences *p, const cJSON *what, fac_text *to, fac_error *err) {
     (void)what, (void)to, (void)err;
-    if (p->step >= p->setup.epochs * p->in_epoch) p->setup.epochs += p->step / p->in_epoch;
-    p->stopped = (fac_error){ 0 };
+    if (p->done.step >= p->setup.epochs * p->in_epoch)
+        p->setup.epochs += p->done.step / p->in_epoch;
+    p->done.stopped = (fac_error){ 0 };
     p->playing = true;
     return FAC_OK;
 }
@@ -205,9 +185,9 @@ static fac_status do_steps(sentences *p, const cJSON *what, fac_text *to, fac_er
     int64_t n = 1;
     (void)to;
     FAC_TRY(fac_json_int(what, "n", 1, 100, &n, err));
-    const int64_t epochs = (p->step + n + p->in_epoch - 1) / p->in_epoch;
+    const int64_t epochs = (p->done.step + n + p->in_epoch - 1) / p->in_epoch;
     if (epochs > p->setup.epochs) p->setup.epochs = epochs;
-    p->stopped = (fac_error){ 0 };
+    p->done.stopped = (fac_error){ 0 };
     steps(p, n, INT64_MAX);
     p->judged_at = 0;
     return FAC_OK;
@@ -257,7 +237,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
         if (strcmp(commands[k].name, name)) continue;
         if (!p->model && commands[k].run != reset && commands[k].run != set_up)
             return fac_raise(err, FAC_E_ARGUMENT, "there is no network: reset first");
-        fac_json_put_pair(answer, "step", (double)p->step);
+        fac_json_put_pair(answer, "step", (double)p->done.step);
         p->dirty = true;
         return commands[k].run(p, what, answer, err);
     }
@@ -268,7 +248,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
 
 static void write_command(const sentences *p, fac_text *to) {
     const sentences_setup *s = &p->setup;
-    const int64_t done = (p->step + p->in_epoch - 1) / p->in_epoch;
+    const int64_t done = (p->done.step + p->in_epoch - 1) / p->in_epoch;
     char net[128];
     fac_sentence_text(&s->net, net, sizeof net);
     fac_text_print(to,

@@ -5,6 +5,7 @@
 #include "facula/sentence.h"
 #include "facula/train.h"
 #include "studio/session.h"
+#include "studio/training.h"
 
 enum {
     SENTENCES_LENGTH = 256, /* tokens; longer ones are cut there, as by facula train */
@@ -38,17 +39,17 @@ typedef struct sentences {
     fac_loader *loader;
     fac_program *looker; /* of one sentence: probabilities, margin, share of each word */
     uint32_t generation;
-    int64_t step, in_epoch;
+    studio_progress done;
+    int64_t in_epoch;
     bool playing, dirty, fresh_setup;
-    double loss, accuracy, seconds; /* of the last steps; in steps */
-    double *chance;                 /* of "positive", of each sentence for testing */
-    int64_t judging;                /* batch of these that is next; negative: all are judged */
-    int64_t judged_at;              /* when a round began; 0: one is wanted */
+    double *chance;    /* of "positive", of each sentence for testing */
+    int64_t judging;   /* batch of these that is next; negative: all are judged */
+    int64_t judged_at; /* when a round began; 0: one is wanted */
     double test_loss, test_accuracy;
     bool judged, fresh_table; /* a round is over; its rows were not shown yet */
     sentences_order rows;
     char text[SENTENCES_TEXT + 1];
-    fac_error stopped, unjudged, unseen; /* why the last step, round, look came to nothing */
+    fac_error unjudged, unseen; /* why the last round, look came to nothing */
 } sentences;
 
 /* sentences_build.c */

@@ -103,7 +103,7 @@ fac_status fac_sentences_build(sentences *p, const sentences_setup *s, fac_error
     release_net(p);
     const fac_status status = build(p, s, err);
     p->generation++;
-    p->step = 0;
+    p->done.step = 0;
     p->playing = false;
     p->fresh_setup = true;
     p->dirty = true;
@@ -111,10 +111,10 @@ fac_status fac_sentences_build(sentences *p, const sentences_setup *s, fac_error
     p->fresh_table = false;
     p->judging = -1;
     p->judged_at = 0;
-    p->loss = 0;
-    p->accuracy = 0;
-    p->seconds = 0;
-    p->stopped = (fac_error){ 0 };
+    p->done.loss = 0;
+    p->done.accuracy = 0;
+    p->done.seconds = 0;
+    p->done.stopped = (fac_error){ 0 };
     p->unjudged = (fac_error){ 0 };
     p->unseen = (fac_error){ 0 };
     if (status) release_net(p);

@@ -11,7 +11,9 @@ static int simplify(const fac_dims *dims, const int64_t *to, const int64_t *from
         int64_t d = dims->d[k];
         if (d == 1) continue;
         if (n && a[n - 1] == to[k] * d && b[n - 1] == from[k] * d) n--, d *= size[n];
-        size[n] = d, a[n] = to[k], b[n] = from[k];
+        size[n] = d;
+        a[n] = to[k];
+        b[n] = from[k];
         n++;
     }
     return n;

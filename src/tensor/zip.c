@@ -56,15 +56,19 @@ static bool read_extra(const unsigned char *p, size_t n, uint64_t *size, uint64_
     uint64_t *const numbers[3] = { size, packed, at };
     while (n >= 4) {
         size_t id = (size_t)little(p, 2), length = (size_t)little(p + 2, 2);
-        p += 4, n -= 4;
+        p += 4;
+        n -= 4;
         if (length > n) return false;
         for (int k = 0; id == 1 && k < 3; k++) {
             if (*numbers[k] != UINT32_MAX) continue;
             if (length < 8) return false;
             *numbers[k] = little(p, 8);
-            p += 8, n -= 8, length -= 8;
+            p += 8;
+            n -= 8;
+            length -= 8;
         }
-        p += length, n -= length;
+        p += length;
+        n -= length;
     }
     return true;
 }

@@ -77,10 +77,12 @@ static fac_status pose(trial *t, const char *key, fac_error *err) {
     fac_status status = fac_problem_graph(text, params, &t->g, err);
     fac_release(text);
     FAC_TRY(status);
-    t->nin = t->g->ninputs, t->nout = t->g->noutputs;
+    t->nin = t->g->ninputs;
+    t->nout = t->g->noutputs;
     t->in = fac_alloc(t->nin + 2 * t->nout + 1, sizeof *t->in);
     if (!t->in) return fac_raise(err, FAC_E_NOMEM, "no memory to check %s", key);
-    t->got = t->in + t->nin, t->want = t->got + t->nout;
+    t->got = t->in + t->nin;
+    t->want = t->got + t->nout;
     for (size_t i = 0; i < t->nin; i++) {
         FAC_TRY(fac_tensor_new_on(NULL, NULL, t->g->inputs[i]->type, true, &t->in[i], err));
         FAC_TRY(random_fill(t->in[i], i, is_variance(t, t->g->inputs[i]), err));

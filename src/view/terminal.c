@@ -36,7 +36,8 @@ static uint8_t bit_of(int x, int y) {
 }
 
 static void dot(sheet *s, int series, double x, double y) {
-    int dx = s->how->unicode ? DOTS_X : 1, dy = s->how->unicode ? DOTS_Y : 1;
+    int dx = s->how->unicode ? DOTS_X : 1;
+    int dy = s->how->unicode ? DOTS_Y : 1;
     int cx = (int)lround(x * (s->columns * dx - 1)),
         cy = (int)lround((1 - y) * (s->lines * dy - 1));
     size_t cell = (size_t)(cy / dy) * (size_t)s->columns + (size_t)(cx / dx);

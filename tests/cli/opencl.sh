@@ -19,6 +19,16 @@ if ! OCL_ICD_VENDORS="$dir" "$facula" devices | grep -q '^opencl:0'; then
     grep -q pocl-opencl-icd "$dir/none" || bad "it does not say what to install: $(cat "$dir/none")"
 fi
 
+# a driver that is installed, but that the loader does not know
+mkdir "$dir/lib"
+if echo 'int facula_test;' | cc -shared -fPIC -x c -o "$dir/lib/libnvidia-opencl.so.1" - 2> /dev/null && ! grep -q NVIDIA "$dir/devices"; then
+    LD_LIBRARY_PATH="$dir/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$facula" devices > "$dir/hint"
+    grep -q 'echo libnvidia-opencl.so.1 > /etc/OpenCL/vendors/' "$dir/hint" || bad "no hint at a driver that is not registered"
+    grep -q 'not registered' "$dir/devices" && bad "a hint at a driver that is not there"
+    LD_LIBRARY_PATH="$dir/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$facula" devices --json | grep -A 1 '"unregistered"' | grep -q libnvidia ||
+        bad "no unregistered driver for machines"
+fi
+
 # devices that are not there: one line that names it
 for name in opencl:99 opencl:-1 'opencl:no such' openclx ''; do
     "$facula" run zoo:lenet --random --device "$name" 2> "$dir/bad" && bad "device $name"

@@ -45,6 +45,46 @@ checks=$((checks + 2))
 [ "$(decay --optimizer adamw --lr 0.01 --weight-decay 0)" = "$(decay --optimizer adam --lr 0.01)" ] || wrong 'adamw --weight-decay 0'
 [ "$(decay --optimizer adamw --lr 0.01)" != "$(decay --optimizer adam --lr 0.01)" ] || wrong 'adamw decays by itself'
 
+# what would do nothing is refused, whatever the model
+alone() {
+    expect 2 "$1" "$facula" generate none.gguf text $2; one_line
+}
+alone '--length-penalty needs --beams' '--length-penalty 0.5'
+alone '--repeat-last-n needs --repeat-penalty' '--repeat-last-n 9'
+alone '--keep needs --context-shift' '--keep 3'
+alone '--guesses needs --lookup or --draft' '--guesses 3'
+for draw in --temp --top-k --top-p --min-p --seed --repeat-penalty --presence-penalty --frequency-penalty; do
+    alone "--beams goes without $draw" "--beams 2 $draw 1"
+done
+for none in '--stats' '--stop x' '--context-shift' '--lookup 3' '--json-schema {}'; do
+    alone 'goes without grammars, guesses' "--beams 2 $none"
+done
+# ... or with this data set, optimizer or schedule
+idle() {
+    expect 2 "$1 is for $2, not for " "$facula" train $3; one_line
+}
+for option in --rate --mels --sound-memory; do
+    idle $option sounds "toy:xor $option 1000"
+done
+idle --mask sounds 'toy:xor --mask 0'
+idle --seconds sounds 'toy:xor --seconds 2'
+idle --hold-out sounds 'mnist --data . --hold-out x'
+for option in --context --steps --test-batches; do idle $option 'the set text' "toy:xor $option 5"; done
+idle --tokenizer 'the set text' 'toy:xor --tokenizer char'
+idle --merge 'the set text' 'toy:xor --merge'
+idle --points toys 'text --data x --points 3'
+idle --augment 'images and sounds' 'text --data x --augment none'
+idle --glove sentences 'spoken-digits --data x --glove y'
+idle --test-part 'toys, sounds and texts' 'mnist --data . --test-part 0.5'
+expect 2 'something must be for testing' "$facula" train text --data x --test-part 0; one_line
+idle --size images 'sst2 --data . --size 3x3'
+idle --momentum 'the optimizers sgd and rmsprop' 'toy:xor --momentum 0.9'
+idle --nesterov 'the optimizer sgd' 'toy:xor --nesterov'
+idle --beta2 'the optimizers adam, adamw and lion' 'toy:xor --optimizer sgd --beta2 0.9'
+idle --patience 'the schedule plateau' 'toy:xor --patience 3'
+idle --gamma 'the schedules step, plateau and exponential' 'toy:xor --gamma 0.5'
+expect 0 'test accuracy' "$facula" train toy:xor --epochs 1 --optimizer sgd --momentum 0.9 --nesterov --schedule step --gamma 0.5 --quiet
+
 # what divides is not 0
 expect 2 '--std: std is one or three numbers' "$facula" run zoo:resnet18 a.png --std 0
 expect 2 '--std: std is one or three numbers' "$facula" run zoo:resnet18 a.png --std 0.2,0,0.2

@@ -26,6 +26,7 @@ for class in low high; do
 done
 
 expect 0 'test accuracy' "$facula" train sound-folder --data birds --rate 8000 --seconds 0.5 --mels 24 --epochs 8 --batch 4 --augment none --out run --quiet
+expect 1 'waveforms take shift, gain, noise and mixup' "$facula" train sound-folder --data birds --rate 8000 --seconds 0.5 --mels 24 --epochs 1 --augment flip
 expect 0 'high' "$facula" run run/model.onnx birds/high/2.wav
 expect 0 'low' "$facula" run run/model.onnx birds/low/2.wav birds/high/3.wav
 expect 0 '"sounds"' "$facula" run run/model.onnx birds/low/2.wav --json

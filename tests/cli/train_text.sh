@@ -61,6 +61,23 @@ grep -q "^the cat........." "$dir/b" || bad "beams: $(cat "$dir/b")"
 cmp -s "$dir/a" "$dir/b" || bad "guesses change the text: $(cat "$dir/b")"
 grep -q "^guesses .* accepted" "$dir/err" || bad "--stats says nothing of guesses: $(cat "$dir/err")"
 
+# a conversation goes on after a line that is no text, and tells its commands in lines
+printf 'caf\351\n/what\nthe cat\n' | "$facula" chat "$dir/run_char" --chat-template zephyr -n 3 --temp 0 > "$dir/a" 2> "$dir/err" \
+    || bad "chat: $(cat "$dir/err")"
+grep -q "^that is no UTF-8" "$dir/err" || bad "chat passes over a line without a word: $(cat "$dir/err")"
+grep -q "^/regenerate answers again" "$dir/err" || bad "the commands of chat: $(cat "$dir/err")"
+
+# a prompt that is too long, a tokenizer of another model
+"$facula" generate "$dir/run_char" "the cat the cat the cat" --ctx-size 8 > "$dir/a" 2> "$dir/err" && bad "a prompt longer than the context"
+grep -q "the context 8: --ctx-size" "$dir/err" || bad "a long prompt: $(cat "$dir/err")"
+[ -s "$dir/a" ] && bad "a prompt that is refused was printed: $(cat "$dir/a")"
+"$facula" generate "$dir/run_char" "the" --tokenizer "$dir/run_bpe:300" > /dev/null 2> "$dir/err" && bad "a tokenizer of another model"
+grep -q "another model's" "$dir/err" || bad "a tokenizer of another model: $(cat "$dir/err")"
+mv "$dir/further/tokenizer.json" "$dir/further/kept"
+"$facula" generate "$dir/further" "the" > /dev/null 2> "$dir/err" && bad "a model without its tokenizer"
+grep -q -- "--tokenizer FILE" "$dir/err" || bad "a model without its tokenizer: $(cat "$dir/err")"
+mv "$dir/further/kept" "$dir/further/tokenizer.json"
+
 for what in "generate needs|--lookup|--guesses 3" "chat needs|--lookup|--guesses 3" "serve needs|--lookup|--guesses 3" \
     "generate a whole number|from 2|--lookup 1" "serve a whole number|from 2|--lookup 1" "generate needs|--context-shift|--keep 4"; do
     verb=${what%% *}

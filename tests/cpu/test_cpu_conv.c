@@ -321,12 +321,12 @@ static void exact(fac_device *d, uint64_t seed) {
                                   k == 3 ? &strided : NULL);
         int offers = 0;
         for (const fac_solver *const *s = d->backend->solvers; *s; s++) {
-            fac_operand in[3], out = { y->type, fac_layout_plain(&y->type.dims), FAC_RUN, NULL };
-            memset(in, 0, sizeof in);
+            fac_operand in[3] = { 0 },
+                        out = { y->type, fac_layout_plain(&y->type.dims), FAC_RUN, NULL };
             for (int i = 0; i < 2; i++) {
-                const fac_type t = y->node->in[i]->type;
-                in[i] =
-                    (fac_operand){ t, fac_layout_plain(&t.dims), i ? FAC_PREPARE : FAC_RUN, NULL };
+                in[i].type = y->node->in[i]->type;
+                in[i].layout = fac_layout_plain(&in[i].type.dims);
+                in[i].time = i ? FAC_PREPARE : FAC_RUN;
             }
             fac_problem p = { .node = y->node,
                               .precision = FAC_PRECISION_HIGHEST,
@@ -335,8 +335,8 @@ static void exact(fac_device *d, uint64_t seed) {
                               .in = in,
                               .out = &out };
             fac_offer o = { 0 };
-            if (!(*s)->op || (*s)->op != &fac_op_conv2d || !fac_solver_offer(*s, d, &p, &o))
-                continue;
+            if ((*s)->op != &fac_op_conv2d || !fac_solver_offer(*s, d, &p, &o)) continue;
+            fac_offer_drop(&o);
             for (size_t i = 0; i < sizeof inexact / sizeof *inexact; i++)
                 assert_string_not_equal((*s)->name, inexact[i]);
             offers += strstr((*s)->name, "winograd") != NULL;

@@ -97,7 +97,8 @@ static void blocks(fac_device *d, uint64_t seed) {
             b.C = check_pick(s, 17, 1, 4), b.E += b.C, b.first = check_pick(s, 18, 1, 5);
             b.first_stride = check_pick(s, 19, 1, 3),
             b.first_pad = check_pick(s, 20, 0, b.first - 1);
-            b.H = b.H * b.first_stride + b.first, b.W = b.W * b.first_stride + b.first;
+            b.H = b.H * b.first_stride + b.first;
+            b.W = b.W * b.first_stride + b.first;
         }
         if (!solve(d, &b, s)) fail_msg("no offer, seed %llu", (unsigned long long)s);
     }

@@ -13,16 +13,24 @@ static fac_value *input(fac_graph *g, const char *name, fac_dims d) {
 
 enum {
     ADDED = 1,
-    MASKED = 2
-}; /* bodies: dx + x1, where(mask > 0.25, dx, 0), or the mask of the sum */
+    MASKED = 2,
+    BIASED = 4,
+    CUT = 8
+}; /* bodies: dx + x1, where(mask > 0.25, dx, 0), or the mask of the sum; a number for each channel
+      is added first; a relu comes last */
 
 /* With such a body. */
 static fac_value *with(fac_graph *g, fac_value *dx, int how) {
-    fac_value *in[5] = { dx->node->in[0], dx->node->in[1], dx->node->in[2] };
+    fac_value *in[6] = { dx->node->in[0], dx->node->in[1], dx->node->in[2] };
     int n = 3;
     if (!how) return dx;
     fac_graph *body = fac_graph_new();
     fac_value *y = input(body, "x0", dx->type.dims);
+    if (how & BIASED) {
+        const fac_dims each = fac_shape(dx->type.dims.d[1], 1, 1);
+        in[n++] = input(g, "bias", each);
+        y = fac_add(y, input(body, "b", each));
+    }
     if (how & ADDED)
         in[n++] = input(g, "residual", dx->type.dims),
         y = fac_add(y, input(body, "x1", dx->type.dims));
@@ -32,6 +40,7 @@ static fac_value *with(fac_graph *g, fac_value *dx, int how) {
             fac_greater(input(body, "mask", dx->type.dims), fac_number(body, FAC_F32, 0.25));
         y = fac_where(test, y, fac_number(body, FAC_F32, 0));
     }
+    if (how & CUT) y = fac_relu(y);
     fac_output(body, "y", y);
     return fac_emit_body(g, dx->node->op, dx->node->attrs, n, 3, in, body, NULL);
 }
@@ -154,7 +163,9 @@ static void x_direct(fac_device *d, uint64_t seed) {
         assert_true(grad(d, "conv2d_grad_x/direct", &s, seed + k));
         s.groups = s.K = s.C;
         assert_true(grad(d, "conv2d_grad_x/depthwise", &s, seed + k));
-        deep.groups = 2, deep.C = 32, deep.K = 64;
+        deep.groups = 2;
+        deep.C = 32;
+        deep.K = 64;
         assert_true(grad(d, "conv2d_grad_x/direct", &deep, seed + k));
     }
     /* narrow images: rows two by two, and lists of pixels; many tiles, whose masks are brought in
@@ -180,8 +191,10 @@ static void x_direct(fac_device *d, uint64_t seed) {
 static void x_strided(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 10; k++) {
         shape s = random_shape(seed + k, check_pick(seed + k, 20, 2, 70), true);
-        for (uint64_t i = 0; i < 2; i++)
-            s.o.dilation[i] = 1, s.o.stride[i] = check_pick(seed + k, 30 + i, 1, 4);
+        for (uint64_t i = 0; i < 2; i++) {
+            s.o.dilation[i] = 1;
+            s.o.stride[i] = check_pick(seed + k, 30 + i, 1, 4);
+        }
         if (s.o.stride[0] == 1 && s.o.stride[1] == 1) s.o.stride[k % 2] = 2;
         s.H += 8, s.W += 8; /* windows may end before the image does */
         assert_true(grad(d, "conv2d_grad_x/strided", &s, seed + k));
@@ -196,6 +209,12 @@ static void x_strided(fac_device *d, uint64_t seed) {
     for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
         for (int how = 0; how <= (ADDED | MASKED); how++)
             assert_true(grad_with(d, "conv2d_grad_x/strided", &fixed[k], how, seed + k));
+    static const int biased[] = { BIASED, BIASED | CUT, BIASED | ADDED | CUT, CUT };
+    for (size_t k = 0; k < 4 * sizeof fixed / sizeof *fixed; k++) {
+        const shape *s = &fixed[k / 4]; /* the second one leaves pixels that no tap reaches */
+        assert_int_equal(grad_with(d, "conv2d_grad_x/strided", s, biased[k % 4], seed + k),
+                         s->R > 1);
+    }
 }
 
 /* Of x and of w. */
@@ -205,7 +224,8 @@ static void winograd(fac_device *d, const char *const solvers[3], uint64_t seed)
         shape s = convolution_like(seed + k, check_pick(seed + k, 20, 1, 70));
         s.R = s.S = k % 3 == 2 ? 5 : 3;
         s.o = (fac_conv2d_opts){ .pad = { 1, (int64_t)(k % 3), 1, 2 } };
-        s.H += 5, s.W += 5;
+        s.H += 5;
+        s.W += 5;
         assert_true(grad(d, solvers[k % 3], &s, seed + k));
     }
     /* many tiles, so that they come in blocks; more channels than an item has */

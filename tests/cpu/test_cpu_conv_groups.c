@@ -5,7 +5,8 @@ static void depthwise(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 40; k++) {
         shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70));
         s.K = s.groups = s.C;
-        s.H += 5, s.W += 5;
+        s.H += 5;
+        s.W += 5;
         if (k % 4 == 0)
             s.R = s.S = 3, s.o.dilation[0] = s.o.dilation[1] = 1,
             s.o.stride[1] = 1 + (int64_t)(k / 4 % 2);
@@ -24,7 +25,8 @@ static void grouped(fac_device *d, uint64_t seed) {
         int64_t group = (int64_t)2 << k % 3;
         s.groups = check_pick(seed + k, 20, 2, 9);
         s.K = s.C = s.groups * group;
-        s.H += 5, s.W += 5;
+        s.H += 5;
+        s.W += 5;
         if (k % 4 < 2)
             s.R = s.S = 3, s.o.dilation[0] = s.o.dilation[1] = 1,
             s.o.stride[1] = 1 + (int64_t)(k % 4);

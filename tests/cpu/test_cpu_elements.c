@@ -14,7 +14,8 @@ static void everywhere(check c, const char *solver, const fac_value *y) {
     fac_error err = { 0 };
     if (fac_graph_check(y->graph, &err)) fail_msg("%s", err.text);
     for (int threads = 1; threads <= 5; threads += 2) {
-        c.threads = threads, c.isa = check_isas[0];
+        c.threads = threads;
+        c.isa = check_isas[0];
         if (!check_node(&c, solver, y->node))
             fail_msg("%s: no offer (seed %llu)", solver, (unsigned long long)c.seed);
     }
@@ -76,8 +77,10 @@ static void scatters(void **state) {
                                   : t == FAC_F16  ? 2e-3
                                   : t == FAC_BF16 ? 1.6e-2
                                                   : 0;
-                if (how == FAC_SCATTER_MUL && fac_dtype_get((fac_dtype)t)->kind == 'f')
-                    c.lo = 0.5, c.hi = 1.5;
+                if (how == FAC_SCATTER_MUL && fac_dtype_get((fac_dtype)t)->kind == 'f') {
+                    c.lo = 0.5;
+                    c.hi = 1.5;
+                }
                 everywhere(c, "scatter_elements",
                            fac_scatter_elements(x, i, in(g, "u", (fac_dtype)t, shapes[s].i),
                                                 shapes[s].axis, (fac_scatter_reduction)how));

@@ -52,7 +52,8 @@ static void linear(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 8; k++) {
         uint64_t s = seed + 100 + k;
         fac_graph *g = fac_graph_new();
-        int64_t depth = k == 7 ? 1100 : size(s, 2), O = k == 6 ? 700 : size(s, 1);
+        int64_t depth = k == 7 ? 1100 : size(s, 2);
+        int64_t O = k == 6 ? 700 : size(s, 1);
         fac_value *in[4] = { input(g, 0, fac_shape(1, depth)), input(g, 1, fac_shape(O, depth)),
                              k % 2 ? input(g, 2, fac_shape(O)) : NULL };
         fac_value *y = fac_linear(in[0], in[1], in[2]);

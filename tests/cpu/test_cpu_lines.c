@@ -84,7 +84,9 @@ static void norms(void **state) {
             .seed = seed + k, .lo = -2, .hi = 2, .tolerance = 34 * U, .all_out = true
         };
         problem_everywhere(c, "norm", problems[k]);
-        c.lo = 1000, c.hi = 1002, c.tolerance = (1002 * 1.75 + 34) * U;
+        c.lo = 1000;
+        c.hi = 1002;
+        c.tolerance = (1002 * 1.75 + 34) * U;
         if (k == 2) problem_everywhere(c, "norm", problems[k]);
     }
 }

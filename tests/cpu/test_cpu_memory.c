@@ -40,7 +40,8 @@ static void reductions(void **state) {
                 fac_graph *g = fac_graph_new();
                 fac_value *x = in(g, "x", (fac_dtype)type, all[s].x);
                 bool product = ops[k].f == fac_reduce_prod;
-                double lo = product ? 0.95 : -3, hi = product ? 1.05 : 3;
+                double lo = product ? 0.95 : -3;
+                double hi = product ? 1.05 : 3;
                 check c = fresh(100 * k + s, lo, hi,
                                 type == FAC_F64 ? ops[k].tolerance * 1e-6 : ops[k].tolerance);
                 everywhere(c, "reduce", ops[k].f(x, all[s].axes, s % 2), 4);

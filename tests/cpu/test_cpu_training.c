@@ -13,7 +13,8 @@ static void everywhere(check c, const char *solver, const char *problem, int rou
     for (size_t i = 0; i < sizeof check_isas / sizeof *check_isas; i++)
         for (int round = 0; round < rounds; round++) {
             c.isa = check_isas[i];
-            c.threads = 1 + round % 3, c.past = round % 2;
+            c.threads = 1 + round % 3;
+            c.past = round % 2;
             if (!check_node(&c, solver, n))
                 fail_msg("%s: no offer for %s (seed %llu)", solver, problem,
                          (unsigned long long)c.seed);

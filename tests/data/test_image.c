@@ -181,12 +181,14 @@ static void too_many_pixels_are_refused(void **state) {
     uint8_t bmp[62] = { 'B', 'M' };
     bmp[10] = 62, bmp[14] = 40, bmp[26] = 1, bmp[28] = 8, bmp[30] = 1,
     bmp[46] = 2; /* RLE8, two colours */
-    bmp[19] = bmp[23] = 0x4e, bmp[18] = bmp[22] = 0x20;
+    bmp[19] = bmp[23] = 0x4e;
+    bmp[18] = bmp[22] = 0x20;
     fac_image image = { 0 };
     fac_error err = { 0 };
     assert_int_equal(fac_image_decode(bmp, sizeof bmp, "big.bmp", &image, &err), FAC_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "20000 x 20000"));
-    bmp[19] = bmp[23] = 0x3e, bmp[18] = bmp[22] = 0x80;
+    bmp[19] = bmp[23] = 0x3e;
+    bmp[18] = bmp[22] = 0x80;
     assert_int_equal(fac_image_decode(bmp, sizeof bmp, "big.bmp", &image, &err), FAC_E_FORMAT);
     assert_non_null(strstr(err.text, "62 bytes are too short for 16000 x 16000"));
 #ifdef FAC_HAVE_PNG

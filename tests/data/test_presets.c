@@ -254,7 +254,9 @@ static void data_sets(void **state) {
         const fac_batches one = { .size = 1 };
         make_images(&d);
         assert_int_equal(fac_dataset_image(&d, 0, &image, NULL), FAC_OK);
-        how.resize = 0, how.height = 4, how.width = 5;
+        how.resize = 0;
+        how.height = 4;
+        how.width = 5;
         assert_int_equal(fac_image_tensor(&image, &how, &y, NULL), FAC_OK);
         assert_int_equal(fac_dataset_prepare(&d, &how, NULL), FAC_OK);
         assert_int_equal(fac_batch(&d, &one, 0, 0, &x, &labels, NULL), FAC_OK);

@@ -150,7 +150,8 @@ static void symbols_give_the_same(void **state) {
     for (int k = 0; k < M; k++) w[k] = 0.2 * k - 0.3;
     for (int symbolic = 0; symbolic < 2; symbolic++) {
         fac_graph *g = fac_graph_new();
-        int64_t n = symbolic ? fac_symbol(g, "N") : N, m = symbolic ? fac_symbol(g, "M") : M;
+        int64_t n = symbolic ? fac_symbol(g, "N") : N;
+        int64_t m = symbolic ? fac_symbol(g, "M") : M;
         fac_value *v[2] = { fac_input(g, "x", FAC_F64, fac_shape(n, m)),
                             fac_input(g, "w", FAC_F64, fac_shape(m)) },
                   *d[2];

@@ -16,7 +16,8 @@ static fac_error err;
         if (call) fail_msg("%s: %s", #call, err.text);                                             \
     } while (0)
 
-/* The golden signal through one function of it; the result is a new tensor of f32. */
+/* The golden signal, so loud, through one function of it; the result is a new tensor of f32. */
+static float loud = 1;
 static fac_tensor *through(fac_value *(*f)(fac_value *), const char *where) {
     fac_device *device = NULL;
     fac_program *p = NULL;
@@ -24,6 +25,7 @@ static fac_tensor *through(fac_value *(*f)(fac_value *), const char *where) {
     float wave[GOLDEN_SAMPLES];
     fac_graph *g = fac_graph_new();
     golden_signal(wave);
+    for (int i = 0; i < GOLDEN_SAMPLES; i++) wave[i] *= loud;
     if (fac_device_open(where, NULL, &device, &err)) {
         fac_graph_free(g);
         return NULL;
@@ -66,6 +68,15 @@ static fac_value *cepstra(fac_value *x) {
     fac_nn_spectrogram_opts o = frames;
     o.mels = 80;
     return fac_nn_mfcc(x, 13, &o);
+}
+static int measure; /* fac_nn_loudness */
+static bool counted;
+static fac_value *normalized(fac_value *x) {
+    fac_nn_spectrogram_opts o = frames;
+    o.mels = 80;
+    o.loudness = measure;
+    o.normalize = !counted;
+    return fac_nn_spectrogram(x, &o);
 }
 static fac_value *faster(fac_value *x) { return fac_nn_resample(x, GOLDEN_RATE, 22050, true); }
 static fac_value *best(fac_value *x) { return fac_nn_resample(x, GOLDEN_RATE, 22050, false); }
@@ -146,13 +157,39 @@ static void golden(const char *where) {
     fac_tensor_free(t);
 }
 
+/* Mean 0 and deviation 1 of what the loudness is without it; silence is 0 everywhere, whatever sums
+ * round to. */
+static void normalization(const char *where) {
+    enum { N = 80 * 51 };
+    for (measure = FAC_LOUDNESS_LOG; measure <= FAC_LOUDNESS_MAGNITUDE; measure++) {
+        counted = true;
+        fac_tensor *plain = through(normalized, where);
+        if (!plain) skip();
+        counted = false;
+        fac_tensor *t = through(normalized, where);
+        const float *x = fac_tensor_data(plain), *y = fac_tensor_data(t);
+        const double mean = sum(x, N) / N, deviation = sqrt(rms(x, N) * rms(x, N) - mean * mean);
+        for (int i = 0; i < N; i++) near("a mel", y[i], (x[i] - mean) / (deviation + 1e-5), 1e-4);
+        fac_tensor_free(plain);
+        fac_tensor_free(t);
+        loud = 0;
+        t = through(normalized, where);
+        y = fac_tensor_data(t);
+        for (int i = 0; i < N; i++) near("silence", y[i], 0, 0);
+        fac_tensor_free(t);
+        loud = 1;
+    }
+}
+
 static void on_the_cpu(void **state) {
     (void)state;
     golden("cpu");
+    normalization("cpu");
 }
 static void on_opencl(void **state) {
     (void)state;
     golden("opencl");
+    normalization("opencl");
 }
 
 static void mels_are_those_of_others(void **state) {

@@ -61,7 +61,8 @@ static void a_file_gives_its_weights(void **state) {
     assert_int_equal(fac_tensor_convert(f.t[0], FAC_F16, &half, NULL), FAC_OK);
     assert_int_equal(fac_tensor_convert(f.t[1], FAC_F64, &wide, NULL), FAC_OK);
     fac_tensor *kept[2] = { f.t[0], f.t[1] };
-    f.t[0] = half, f.t[1] = wide;
+    f.t[0] = half;
+    f.t[1] = wide;
     assert_int_equal(fac_tensor_new(NULL, FAC_I64, (fac_dims){ 0 }, &count, NULL), FAC_OK);
     f.names[f.n] = strdup("bn1.num_batches_tracked"), f.t[f.n++] = count;
 
@@ -116,7 +117,9 @@ static void a_file_that_does_not_fit_says_why(void **state) {
 static void weights_of_training_only_are_left_out(void **state) {
     (void)state;
     weights_file f = file_of("googlenet"), other = f;
-    other.names[f.n] = "aux1.fc1.weight", other.t[f.n] = f.t[0], other.n++;
+    other.names[f.n] = "aux1.fc1.weight";
+    other.t[f.n] = f.t[0];
+    other.n++;
     fac_error err = { 0 };
     fac_graph *g = through_file("googlenet", &other, &err);
     if (!g) fail_msg("%s", err.text);

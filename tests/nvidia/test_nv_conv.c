@@ -90,17 +90,21 @@ static void odd_shapes(void **state) {
         write_problem(i / MODES, m, text, sizeof text);
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
-        precision = m->precision, of_largest = true, channels_last = number(0, 1);
+        precision = m->precision;
+        of_largest = true;
+        channels_last = number(0, 1);
         for (int k = 0; k <= (all ? VARIANTS : 1); k++) {
             variant = all ? k : k * (int)number(1, VARIANTS);
             const bool taken = solve(&fac_cl_conv_wgmma, g->last, &c, number(0, 3) == 0);
-            solved += taken, asked += k == 0;
+            solved += taken;
+            asked += k == 0;
             if (taken) print_message("%-3d %.1e  %s\n", variant, worst, text);
             if (k == 0 && !taken) print_message("no offer: %s\n", text);
         }
         fac_graph_free(g);
     }
-    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    variant = 0;
+    precision = FAC_PRECISION_DEFAULT;
     print_message("%d runs of %d problems\n", solved, asked);
     assert_true(solved >= asked);
 }
@@ -122,20 +126,24 @@ static void split_sums(void **state) {
         fac_graph *g = NULL;
         const fac_case c = { problems[i], -1, 1, i == 3 ? 2e-3 : 1e-2 };
         OK(fac_problem_graph(c.problem, false, &g, &err));
-        precision = i == 3 ? FAC_PRECISION_HIGH : FAC_PRECISION_HIGHEST, channels_last = true;
+        precision = i == 3 ? FAC_PRECISION_HIGH : FAC_PRECISION_HIGHEST;
+        channels_last = true;
         for (variant = 0; variant < (getenv("FACULA_ALL") ? VARIANTS : 1); variant++)
             if (solve(&fac_cl_conv_wgmma, g->last, &c, false))
                 print_message("%-3d %.1e  %s\n", variant, worst, c.problem);
         fac_graph_free(g);
     }
-    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    variant = 0;
+    precision = FAC_PRECISION_DEFAULT;
 }
 
 /* Forward and by x, groups, pads that differ, extras: 3 x 3 of stride 1. */
 static void winograd_shapes(void **state) {
     (void)state;
     if (!device || !fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA)) skip();
-    exact = false, of_largest = true, precision = FAC_PRECISION_DEFAULT;
+    exact = false;
+    of_largest = true;
+    precision = FAC_PRECISION_DEFAULT;
     for (int i = 0; i < (getenv("FACULA_ALL") ? 12 : 4); i++) {
         const int groups = i % 3 == 2 ? 2 : 1, channels = 16 * (int)number(1, 6),
                   rows = 4 * (int)number(1, 40);
@@ -165,7 +173,8 @@ static void winograd_shapes(void **state) {
         print_message("%-3d %.1e  %s\n", variant, worst, text);
         fac_graph_free(g);
     }
-    variant = 0, exact = true;
+    variant = 0;
+    exact = true;
 }
 
 /* With a max pool of 2 x 2 after any convolution; odd sizes lose a line or a column. */
@@ -196,7 +205,8 @@ static void pooled_shapes(void **state) {
                  more, down, down, pad, pad, pad, pad, bodies[i % 3]);
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
-        precision = m->precision, of_largest = true;
+        precision = m->precision;
+        of_largest = true;
         for (int k = 0; k < 2; k++) {
             variant = k * (int)number(1, VARIANTS), channels_last = number(0, 1);
             const bool taken = solve(&fac_cl_conv_wgmma, g->last, &c, number(0, 3) == 0);
@@ -206,7 +216,8 @@ static void pooled_shapes(void **state) {
         }
         fac_graph_free(g);
     }
-    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    variant = 0;
+    precision = FAC_PRECISION_DEFAULT;
     assert_true(solved >= TIMES);
 }
 

@@ -178,7 +178,8 @@ static void write_problem(int form, const mode *m, char *to, size_t size) {
               across = still ? 1 : (int)number(1, 2);
     const int far = one ? 1 : (int)number(1, (h < w ? h : w) / 5 < 3 ? (h < w ? h : w) / 5 : 3),
               top = one ? 0 : (int)number(0, 2);
-    const int left = one ? 0 : (int)number(0, 2), bottom = one ? 0 : (int)number(0, 2);
+    const int left = one ? 0 : (int)number(0, 2);
+    const int bottom = one ? 0 : (int)number(0, 2);
     const int p = (h + top + bottom - (r - 1) * far - 1) / down + 1,
               q = (w + left + top - (s - 1) * far - 1) / across + 1;
     snprintf(to, size,
@@ -203,11 +204,14 @@ static void odd_shapes(void **state) {
         write_problem(i / MODES % FORMS, m, text, sizeof text);
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
-        precision = m->precision, of_largest = true, channels_last = number(0, 1);
+        precision = m->precision;
+        of_largest = true;
+        channels_last = number(0, 1);
         for (int k = 0; k <= (all ? FAC_NV_GRAD_W_VARIANTS : 1); k++) {
             variant = all ? k : k * (int)number(1, FAC_NV_GRAD_W_VARIANTS);
             const bool taken = solve(&fac_cl_conv_wgmma_grad_w, g->last, &c, number(0, 3) == 0);
-            solved += taken, asked += k == 0;
+            solved += taken;
+            asked += k == 0;
             if (taken) print_message("%-3d %.1e  %s\n", variant, worst, text);
             if (k == 0 && !taken && i / MODES % FORMS != FEW) fail_msg("no offer: %s", text);
         }
@@ -226,10 +230,12 @@ static void far_from_one(void **state) {
     static const double sizes[] = { 1e-17, 1e-6, 1e6, 1e17 };
     fac_graph *g = NULL;
     OK(fac_problem_graph(problem, false, &g, &err));
-    of_largest = true, channels_last = true;
+    of_largest = true;
+    channels_last = true;
     for (int i = 0; i < 16; i++) {
         const fac_case c = { problem, -sizes[i % 4], sizes[i % 4], i & 8 ? 2e-3 : 3e-6 };
-        precision = i & 8 ? FAC_PRECISION_HIGH : FAC_PRECISION_HIGHEST, variant = i & 4 ? 1 : 5;
+        precision = i & 8 ? FAC_PRECISION_HIGH : FAC_PRECISION_HIGHEST;
+        variant = i & 4 ? 1 : 5;
         assert_true(solve(&fac_cl_conv_wgmma_grad_w, g->last, &c, false));
     }
     fac_graph_free(g);
@@ -247,7 +253,10 @@ static void groups_that_leave(void **state) {
     };
     fac_opencl *o = fac_opencl_of(device);
     const unsigned units = o->limits.units;
-    of_largest = true, channels_last = true, precision = FAC_PRECISION_HIGH, variant = 0;
+    of_largest = true;
+    channels_last = true;
+    precision = FAC_PRECISION_HIGH;
+    variant = 0;
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
         const fac_case c = { problems[i], -1, 1, 2e-3 };
         fac_graph *g = NULL;

@@ -48,14 +48,17 @@ static void solve_all(const char *text, const mode *m) {
     fac_graph *g = NULL;
     const fac_case c = { text, -1, 1, m->tolerance };
     OK(fac_problem_graph(text, false, &g, &err));
-    precision = m->precision, of_largest = true, channels_last = number(0, 1);
+    precision = m->precision;
+    of_largest = true;
+    channels_last = number(0, 1);
     for (variant = 0; variant < VARIANTS; variant++)
         if (solve(&fac_cl_conv_warps, g->last, &c, number(0, 3) == 0))
             print_message("%-3d %.1e  %s\n", variant, worst, text);
         else if (!variant)
             fail_msg("no offer: %s", text);
     fac_graph_free(g);
-    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    variant = 0;
+    precision = FAC_PRECISION_DEFAULT;
 }
 
 static void odd_shapes(void **state) {

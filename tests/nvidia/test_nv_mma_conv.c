@@ -91,7 +91,9 @@ static int solve_all(const char *text, const mode *m, bool all) {
     int solved = 0;
     const fac_case c = { text, -1, 1, m->tolerance };
     OK(fac_problem_graph(text, false, &g, &err));
-    precision = m->precision, of_largest = true, channels_last = number(0, 1);
+    precision = m->precision;
+    of_largest = true;
+    channels_last = number(0, 1);
     for (int k = 0; k <= (all ? VARIANTS : 1); k++) {
         variant = all ? k : k * (int)number(1, VARIANTS);
         const bool taken = solve(&fac_cl_conv_mma, g->last, &c, number(0, 3) == 0);
@@ -99,7 +101,8 @@ static int solve_all(const char *text, const mode *m, bool all) {
         if (taken) solved++, print_message("%-3d %.1e  %s\n", variant, worst, text);
     }
     fac_graph_free(g);
-    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    variant = 0;
+    precision = FAC_PRECISION_DEFAULT;
     return solved;
 }
 

@@ -138,7 +138,9 @@ static void odd_shapes(void **state) {
         if (only && i % GRADS != atoi(only)) continue;
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 1, m->tolerance };
-        precision = m->precision, of_largest = true, channels_last = number(0, 1);
+        precision = m->precision;
+        of_largest = true;
+        channels_last = number(0, 1);
         for (int k = 0; k <= (all ? fac_mma_grad_w_variants() : 1); k++) {
             variant = all ? k : k * (int)number(1, fac_mma_grad_w_variants());
             const bool taken = solve(&fac_cl_conv_mma_grad_w, g->last, &c, number(0, 3) == 0);
@@ -147,7 +149,8 @@ static void odd_shapes(void **state) {
         }
         fac_graph_free(g);
     }
-    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    variant = 0;
+    precision = FAC_PRECISION_DEFAULT;
 }
 
 int main(void) {

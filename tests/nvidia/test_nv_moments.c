@@ -133,7 +133,8 @@ static void away_from_limits(const fac_node *n, const fac_host *in) {
 /* By one solver in some of its variants; all with FACULA_ALL. */
 static void solve_all(const fac_solver *solver, int variants) {
     int taken_all = 0;
-    of_largest = true, decide = away_from_limits;
+    of_largest = true;
+    decide = away_from_limits;
     for (size_t i = 0; i < sizeof statistics / sizeof *statistics; i++) {
         const struct statistics *s = &statistics[i];
         fac_graph *g = NULL;
@@ -153,7 +154,8 @@ static void solve_all(const fac_solver *solver, int variants) {
         taken_all += taken;
         fac_graph_free(g);
     }
-    variant = 0, precision = FAC_PRECISION_DEFAULT;
+    variant = 0;
+    precision = FAC_PRECISION_DEFAULT;
     assert_true(taken_all >= 6);
 }
 
@@ -187,7 +189,8 @@ static void parts_are_joined(void **state) {
             double n = 0, sum = 0, square = 0, mean, want[2];
             for (int64_t i = 0; i < m.parts; i++) {
                 const double weight = sums ? 1 : (double)counts[i];
-                n += weight, sum += weight * (double)from[i * 2 * CHANNELS + k];
+                n += weight;
+                sum += weight * (double)from[i * 2 * CHANNELS + k];
             }
             mean = sum / n;
             for (int64_t i = 0; i < m.parts; i++) {

@@ -13,8 +13,14 @@ enum { LOCAL_BYTES = 99 << 10, LEGS = 72 };
 static fac_nv_code conv_code(fac_nv_mode how, int pixels, int columns, int depth, bool window) {
     fac_nv_code c;
     memset(&c, 0, sizeof c);
-    c.kind = FAC_NV_LEG_CONV, c.pixels = pixels, c.columns = columns, c.depth = depth, c.mode = how;
-    c.window = window, c.ragged = window && columns == 16, c.row = how == FAC_NV_3XTF32 ? 64 : 128;
+    c.kind = FAC_NV_LEG_CONV;
+    c.pixels = pixels;
+    c.columns = columns;
+    c.depth = depth;
+    c.mode = how;
+    c.window = window;
+    c.ragged = window && columns == 16;
+    c.row = how == FAC_NV_3XTF32 ? 64 : 128;
     c.x = c.result = how == FAC_NV_BF16 ? FAC_BF16 : how == FAC_NV_F16 ? FAC_F16 : FAC_F32;
     c.bias = c.add = c.x;
     return c;
@@ -122,6 +128,7 @@ static void offers_are_made(void **state) {
             for (int k = 1; k < p.nout; k++)
                 p.out[k] = (fac_operand){ 0 }; /* which nothing reads */
             const bool made = fac_solver_offer(all[i].solver, &pretended.device, &p, &offer);
+            fac_offer_drop(&offer);
             if (made == pretended.borrowed) fail_msg("%s: %d", all[i].problem, made);
             assert_true(!made || (offer.seconds > 0 && offer.seconds < 1e-3));
             fac_graph_free(g);
@@ -136,7 +143,8 @@ static void solve_all(const fac_solver *s, const char *text, double tolerance, b
     fac_graph *g = NULL;
     const fac_case c = { text, -1, 1, tolerance };
     OK(fac_problem_graph(text, false, &g, &err));
-    of_largest = true, channels_last = number(0, 1);
+    of_largest = true;
+    channels_last = number(0, 1);
     for (variant = 0; variant <= VARIANTS; variant++)
         if (solve(s, g->last, &c, number(0, 3) == 0))
             print_message("%-3d %.1e  %s\n", variant, worst, text);

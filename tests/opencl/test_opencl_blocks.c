@@ -1,5 +1,5 @@
-/* Linear layers of weights in blocks on OpenCL, against sums in f64 of what the blocks stand
- * for. */
+/* Weights in blocks on OpenCL: linear layers against sums in f64 of what the blocks stand for, rows
+ * that are picked by tokens against the same on the cpu. */
 /* clang-format off */
 #include "opencl_check.h"
 #include "blocks_check.h"
@@ -33,10 +33,60 @@ static void every_type(void **state) {
         }
 }
 
+/* Rows of w that are picked by ids, as floats, by a solver. */
+static fac_tensor *rows_by(const char *solver, fac_tensor *w, fac_tensor *ids) {
+    fac_graph *g = fac_graph_new();
+    fac_program *p;
+    fac_tensor *y = NULL;
+    fac_value *i = fac_input(g, "ids", FAC_I64, fac_tensor_type(ids).dims);
+    fac_output(g, "y", fac_cast(fac_gather(fac_state(g, "w", w), i, 0), FAC_F32));
+    const fac_program_opts o = { .solver = solver };
+    OK(fac_program_new(g, device, &o, &p, &err));
+    OK(fac_program_run(p, &ids, &y, &err));
+    fac_program_free(p);
+    fac_graph_free(g);
+    return y;
+}
+
+static void tables_of_tokens(void **state) {
+    (void)state;
+    static const fac_dtype of[] = { FAC_Q8_0, FAC_Q4_0, FAC_Q4_1, FAC_Q4_K, FAC_Q6_K };
+    static const char *const solvers[] = { "gather", "cast/blocks" };
+    enum { PICKS = 9 };
+    if (!device) skip();
+    for (int k = 0; k < 10; k++) {
+        const fac_dtype type = of[k / 2];
+        const int64_t block = fac_dtype_get(type)->block_elements,
+                      K = block * (1 + (int64_t)draw(block > 32 ? 3 : 9)),
+                      N = 2 + (int64_t)draw(40);
+        fac_tensor *w = weights(type, N, K), *ids, *plain, *y;
+        OK(fac_tensor_new(NULL, FAC_I64, fac_shape(3, 3), &ids, &err));
+        int64_t *at = fac_tensor_storage(ids)->host;
+        for (int i = 0; i < PICKS; i++) at[i] = (int64_t)draw((uint64_t)(2 * N)) - N;
+        OK(fac_tensor_convert(w, FAC_F32, &plain, &err));
+        y = rows_by(solvers[k % 2], w, ids);
+        const float *have = fac_tensor_data(y), *table = fac_tensor_data(plain);
+        double most = 0;
+        for (int64_t i = 0; i < N * K; i++) most = fmax(most, fabs((double)table[i]));
+        for (int64_t i = 0; i < PICKS * K; i++) {
+            const int64_t row = at[i / K] < 0 ? at[i / K] + N : at[i / K];
+            const double off = fabs((double)have[i] - (double)table[row * K + i % K]);
+            if (!(off <= 4 * 0x1p-23 * most)) /* a product and a sum may be rounded as one */
+                fail_msg("%s by %s, row %lld: off by %g of %g", fac_dtype_get(type)->name,
+                         solvers[k % 2], (long long)row, off, most);
+        }
+        fac_tensor_free(w);
+        fac_tensor_free(ids);
+        fac_tensor_free(plain);
+        fac_tensor_free(y);
+    }
+}
+
 int main(void) {
     seed = fresh_seed();
     if (opencl_open(&device, &err)) return 1;
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_type) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_type),
+                                        cmocka_unit_test(tables_of_tokens) };
     const int failed = cmocka_run_group_tests_name("opencl blocks", tests, NULL, NULL);
     fac_device_free(device);
     return failed;

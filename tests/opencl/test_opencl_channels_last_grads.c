@@ -124,7 +124,9 @@ static void one_unit(void **state) {
     fac_opencl *o = fac_opencl_of(device);
     const unsigned units = o->limits.units;
     const int room = o->paths[FAC_CL_LOCAL_163], fences = o->paths[FAC_CL_FENCES];
-    o->limits.gpu = true, o->limits.units = 1, channels_last = false;
+    o->limits.gpu = true;
+    o->limits.units = 1;
+    channels_last = false;
     if (room != FAC_CL_GOOD && o->limits.local >= LOCAL) o->paths[FAC_CL_LOCAL_163] = FAC_CL_GOOD;
     if (number(0, 1)) o->paths[FAC_CL_FENCES] = FAC_CL_GOOD; /* which a CPU has */
     for (int k = 0; k < (all ? MANY : SOME_OF_MANY); k++)

@@ -29,7 +29,9 @@ static bool offers(const char *name, const fac_node *n) {
         const fac_value *v = i < n->nin ? n->in[i] : n->out[0];
         if (v) o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
     }
-    return fac_solver_offer(solver(name), device, &p, &offer);
+    const bool made = fac_solver_offer(solver(name), device, &p, &offer);
+    fac_offer_drop(&offer);
+    return made;
 }
 
 /* true: the solver took it. */
@@ -235,7 +237,8 @@ static void texts(void **state) {
     static fac_opencl o;
     const char *folder = getenv("FACULA_KERNELS");
     (void)state;
-    o.limits.units = 132, o.limits.group = 1024;
+    o.limits.units = 132;
+    o.limits.group = 1024;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         for (int bits = 16; bits <= 32; bits += 16) {
             const fac_dtype t = bits == 16 ? FAC_BF16 : FAC_F32;

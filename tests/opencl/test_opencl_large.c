@@ -240,7 +240,11 @@ static bool large_solved(const fac_solver *s, const large *c, int64_t rows, cons
     memset(o, 0, sizeof o);
     for (int k = 0; k < 2; k++) describe(of[k], o[k], &p[k]);
     const int nin = p[0].nin, n = nin + p[0].nout;
-    if (!fac_solver_offer(s, device, &p[0], &offer) || offer.seconds > 1) return false;
+    if (!fac_solver_offer(s, device, &p[0], &offer)) return false;
+    if (offer.seconds > 1) {
+        fac_offer_drop(&offer);
+        return false;
+    }
     for (int i = 0; i < n; i++) {
         fac_operand *big = &o[0][i], *small = &o[1][i];
         if (big->type.dtype == FAC_NONE) continue;

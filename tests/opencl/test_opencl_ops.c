@@ -49,7 +49,9 @@ static const char *solver_of(const fac_node *n) {
             if (v)
                 o[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
         }
-        if (fac_solver_offer(*s, device, &p, &offer)) return (*s)->name;
+        if (!fac_solver_offer(*s, device, &p, &offer)) continue;
+        fac_offer_drop(&offer);
+        return (*s)->name;
     }
     return NULL;
 }

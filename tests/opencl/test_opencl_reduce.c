@@ -33,7 +33,8 @@ static void folds(void **state) {
         }
         fac_graph_free(g);
     }
-    o->limits.gpu = gpu, o->limits.units = units;
+    o->limits.gpu = gpu;
+    o->limits.units = units;
 }
 
 int main(void) {

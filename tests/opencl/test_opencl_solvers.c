@@ -71,7 +71,8 @@ static bool may_be_asked(const char *solver) {
  * test_opencl_products.c, test_opencl_blocks.c). */
 static bool is_tested_elsewhere(const char *solver) {
     return !strcmp(solver, "attention/wgmma") || !strcmp(solver, "attention_grad/wgmma") ||
-           !strcmp(solver, "product/thin_f16") || !strcmp(solver, "linear/blocks");
+           !strcmp(solver, "product/thin_f16") || !strcmp(solver, "linear/blocks") ||
+           !strcmp(solver, "cast/blocks");
 }
 
 /* How many were compiled or found on disk so far. */

@@ -57,7 +57,8 @@ static void winograd_grad_w(void **state) {
     if (!device) skip();
     const int count = getenv("FACULA_ALL") ? 30 : 3;
     char text[320];
-    of_largest = true, exact = false;
+    of_largest = true;
+    exact = false;
     for (int k = 0; k < count; k++) {
         const int groups = 1 + below(2), C = groups * (1 + below(20)), K = groups * (1 + below(20)),
                   N = 1 + below(3);
@@ -84,7 +85,10 @@ static void winograd_grad_w(void **state) {
             /* sums of thousands of terms, where a direct sum that is not cut has 3e-6 */
             assert_true(try_text(sums[!two], text, false, two ? 1e-5 : 4 * winograd_error[1]));
         }
-    variant = 0, channels_last = false, of_largest = false, exact = true;
+    variant = 0;
+    channels_last = false;
+    of_largest = false;
+    exact = true;
     for (int i = 0; i < 2; i++)
         assert_false(try_text(sums[i], "conv2d_grad_w(f32[1,4,9,9], f32[1,4,7,7], f32[4,4,3,3])",
                               false, winograd_error[i]));
@@ -127,10 +131,12 @@ static void winograd_is_accurate(void **state) {
     (void)state;
     if (!device) skip();
     fac_cl_limits *const limits = &fac_opencl_of(device)->limits, own = *limits;
-    of_largest = true, exact = false;
+    of_largest = true;
+    exact = false;
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         const uint64_t start = stream; /* the same contents for all */
-        limits->gpu = of[k].gpu, limits->units = of[k].gpu ? UNITS : own.units;
+        limits->gpu = of[k].gpu;
+        limits->units = of[k].gpu ? UNITS : own.units;
         assert_true(pose_text(of[k].direct, of[k].layer, false, 1e-5));
         const double direct = worst;
         for (int i = 0; i < 2; i++) {
@@ -143,7 +149,8 @@ static void winograd_is_accurate(void **state) {
         }
     }
     *limits = own;
-    of_largest = false, exact = true;
+    of_largest = false;
+    exact = true;
 }
 
 int main(void) {

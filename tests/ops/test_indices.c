@@ -135,7 +135,9 @@ static void the_first_one_is_told(void **state) {
         fac_program *p = NULL;
         OK(fac_program_new(g, d, NULL, &p, &err));
         int64_t *at = calloc(MANY, sizeof *at);
-        at[69000] = 7000, at[41] = 6000, at[30000] = -8000;
+        at[69000] = 7000;
+        at[41] = 6000;
+        at[30000] = -8000;
         fac_tensor *in[2] = { indices(FAC_I64, fac_shape(MANY), 0, 0),
                               random_tensor(NULL, fac_shape(5000, WIDTH), 3) },
                    *out = NULL;

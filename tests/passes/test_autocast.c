@@ -63,6 +63,26 @@ static void test_types(void **state) {
 
 /* A mask that f16 cannot say is added in f32, so that rows that it hides all of are even, not
  * NaN; and so is an epsilon. */
+/* Products after dims that only computed numbers will tell, and a gelu between them. */
+static void test_open_dims(void **state) {
+    static const char text[] =
+        "input x f32[3,4]\nparam w f32[6,5]\nparam v f32[5,2]\nconst a i64[2,2]{0,0,0,2}\n"
+        "t = transpose(a)\np = reshape(t, i64{-1})\ny = pad(x, p)\ns = squeeze(y)\n"
+        "m = matmul(s, w)\nd = div(m, 1.4142135)\ne = erf(d)\nb = add(e, 1)\nf = mul(m, b)\n"
+        "g = mul(f, 0.5)\nz = matmul(g, v)\noutput z = z\n";
+    (void)state;
+    fac_graph *g = NULL;
+    FILE *from = fmemopen((void *)(uintptr_t)text, sizeof text - 1, "r");
+    OK(fac_graph_read(from, &g, &err));
+    fclose(from);
+    fac_graph *m = fac_graph_autocast(g, FAC_BF16);
+    OK(fac_graph_check(m, &err));
+    assert_int_equal(count(m, "matmul", FAC_BF16), 2);
+    assert_int_equal(count(m, "gelu", FAC_BF16), 1);
+    fac_graph_free(m);
+    fac_graph_free(g);
+}
+
 static void test_masks(void **state) {
     (void)state;
     static const char *const text[] = {
@@ -235,9 +255,10 @@ static void test_training(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_types), cmocka_unit_test(test_masks),
-                                        cmocka_unit_test(test_relu6),
-                                        cmocka_unit_test(test_results),
-                                        cmocka_unit_test(test_training) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types),   cmocka_unit_test(test_open_dims),
+        cmocka_unit_test(test_masks),   cmocka_unit_test(test_relu6),
+        cmocka_unit_test(test_results), cmocka_unit_test(test_training)
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

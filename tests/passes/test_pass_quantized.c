@@ -44,6 +44,7 @@ enum {
     ADD_CONV,
     MUL,
     MEAN,
+    MEAN_FLAT,
     POOL,
     CONCAT,
     TABLE,
@@ -60,6 +61,7 @@ static const char *const solvers[KINDS] = { "qlinear_conv/bytes",
                                             "qlinear_conv_add/bytes",
                                             "qlinear_conv_add/bytes",
                                             "qlinear_mul/bytes",
+                                            "qlinear_global_avg_pool/bytes",
                                             "qlinear_global_avg_pool/bytes",
                                             "max_pool2d/bytes",
                                             "",
@@ -97,6 +99,8 @@ static fac_value *made(fac_graph *g, int kind, fac_value *x) {
             g, fac_mul(x, both(g, fac_input(g, "other", FAC_F32, fac_shape(2, 8, 9, 7)), Z)), Y);
     case MEAN:
         return packed(g, fac_mean(x, fac_shape(2, 3), true), Z);
+    case MEAN_FLAT:
+        return packed(g, fac_mean(x, fac_shape(2, 3), false), Z);
     case POOL:
         return packed(g, fac_max_pool2d(x, 2, 2, NULL), X);
     case CONCAT:

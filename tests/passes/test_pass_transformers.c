@@ -1,12 +1,6 @@
 /* What passes make of the ways in which exporters write transformers: which ops are left, and that
  * results stay. */
-#include "problem_check.h"
-#include "graph/graph_internal.h"
-#include "passes/passes.h"
-
-enum { INPUTS = 6 };
-
-static fac_error err;
+#include "pass_forms.h"
 
 /* Takes whatever a pass offers. */
 static bool take(void *self, const fac_node *n) {
@@ -18,22 +12,11 @@ static fac_graph *gelu(const fac_graph *g) { return fac_pass_gelu(g); }
 static fac_graph *attention(const fac_graph *g) { return fac_pass_attention(g, take, NULL); }
 static fac_graph *slices(const fac_graph *g) { return fac_pass_gather_slices(g); }
 static fac_graph *sink(const fac_graph *g) { return fac_pass_sink_views(g); }
+static fac_graph *turns(const fac_graph *g) { return fac_pass_sink_turns(g); }
 static fac_graph *epilogue(const fac_graph *g) { return fac_pass_epilogue(g, take, NULL); }
 static fac_graph *products(const fac_graph *g) { return fac_pass_sibling_products(g, take, NULL); }
 static fac_graph *norms(const fac_graph *g) { return fac_pass_norm_casts(g, take, NULL); }
 static fac_graph *chains(const fac_graph *g) { return fac_pass_chains(g); }
-
-typedef struct expected {
-    const char *op;
-    int count;
-} expected;
-typedef struct form {
-    const char *name;
-    fac_graph *(*pass[2])(const fac_graph *g);
-    double tolerance; /* of the whole planner's result */
-    const char *text;
-    expected left[4];
-} form;
 
 #define ATTENTION(scores, weights)                                                                 \
     "input q f32[2,3,9,8]\ninput k f32[2,3,8,21]\ninput v f32[2,3,21,5]\n"                         \
@@ -44,6 +27,12 @@ typedef struct form {
     "a = cast(q) to=bf16\nb = cast(k) to=bf16\nc = cast(v) to=bf16\ns0 = matmul(a, b)\n" scores    \
     "w0 = softmax(s) axis=-1\nw = cast(w0) to=bf16\nz = matmul(w, c)\ny = cast(z) to=f32\noutput " \
     "y = y\n"
+/* Scores of six windows of two images in bf16 or f32, with a table of each head and a mask of each
+ * window. */
+#define WINDOWS(mask, sum)                                                                         \
+    "input q f32[6,2,4,3]\ninput k f32[6,2,3,5]\ninput v f32[6,2,5,2]\nparam t f32[1,2,4,5]\n"     \
+    "input m f32" mask "\ns0 = matmul(q, k)\na = add(s0, t)\n" sum                                 \
+    "w = softmax(s) axis=-1\ny = matmul(w, v)\noutput y = y\n"
 #define HEADS(name, from)                                                                          \
     "r" name " = reshape(" from ", i64{2,7,3,4})\nt" name " = transpose(r" name ") perm=0,2,1,3\n"
 #define PROJECTIONS(one, other, third)                                                             \
@@ -51,6 +40,9 @@ typedef struct form {
     "f32[12]\nparam f f32[12]\n"                                                                   \
     "a = matmul(x, u)\nb = matmul(x, v)\nc = matmul(x, w)\n" one other third HEADS("q", "q")       \
         HEADS("k", "k") HEADS("v", "c2") "y = attention(tq, tk, tv)\noutput y = y\n"
+
+#define TURNED                                                                                     \
+    "input x f32[2,3,4,5]\nparam w f32[5,6]\np = matmul(x, w)\nt = transpose(p) perm=0,3,1,2\n"
 
 static const form forms[] = {
     { "gelu, half last",
@@ -143,6 +135,57 @@ static const form forms[] = {
       3e-2,
       NARROW_ATTENTION("s1 = mul(s0, bf16(0.5))\ns = cast(s1) to=f32\n"),
       { { "attention", 1 }, { "softmax", 0 } } },
+    { "attention of windows",
+      { attention },
+      1e-5,
+      WINDOWS("[1,3,1,4,5]",
+              "r = reshape(a, i64{2,3,2,4,5})\nb = add(r, m)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 1 } } },
+    { "attention of windows, masks of each image",
+      { attention },
+      1e-5,
+      WINDOWS("[2,3,2,4,5]",
+              "r = reshape(a, i64{2,3,2,4,5})\nb = add(m, r)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 1 } } },
+    { "attention of the windows of one image",
+      { attention },
+      1e-5,
+      WINDOWS("[1,6,1,4,5]",
+              "r = reshape(a, i64{1,6,2,4,5})\nb = add(r, m)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 1 } } },
+    { "attention with two masks",
+      { attention },
+      1e-5,
+      WINDOWS("[6,1,1,5]", "s = add(a, m)\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 1 } } },
+    { "attention with masks of windows and of sequences",
+      { attention },
+      1e-5,
+      WINDOWS(
+          "[1,3,1,4,5]",
+          "c = reshape(m, i64{3,1,4,5})\ne = concat(c, c) axis=0\nf = add(a, e)\nr = reshape(f, "
+          "i64{2,3,2,4,5})\nb = add(r, m)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 1 }, { "softmax", 0 }, { "add", 2 } } },
+    { "narrow attention of windows",
+      { attention },
+      3e-2,
+      "input q f32[6,2,4,3]\ninput k f32[6,2,3,5]\ninput v f32[6,2,5,2]\nparam t f32[1,2,4,5]\n"
+      "input m f32[1,3,1,4,5]\nqn = cast(q) to=bf16\nkn = cast(k) to=bf16\nvn = cast(v) to=bf16\n"
+      "tn = cast(t) to=bf16\ns0 = matmul(qn, kn)\na = add(s0, tn)\nr = reshape(a, i64{2,3,2,4,5})\n"
+      "c = cast(r) to=f32\nb = add(c, m)\ns = reshape(b, i64{6,2,4,5})\nw = softmax(s) axis=-1\n"
+      "wn = cast(w) to=bf16\nz = matmul(wn, vn)\ny = cast(z) to=f32\noutput y = y\n",
+      { { "attention", 1 }, { "softmax", 0 } } },
+    { "no attention: other dims are regrouped",
+      { attention },
+      1e-5,
+      WINDOWS("[1,1,1,1,5]",
+              "r = reshape(a, i64{6,2,2,2,5})\nb = add(r, m)\ns = reshape(b, i64{6,2,4,5})\n"),
+      { { "attention", 0 }, { "softmax", 1 } } },
+    { "no attention: masked scores are read elsewhere",
+      { attention },
+      1e-5,
+      WINDOWS("[6,1,1,5]", "s = add(a, m)\noutput s = s\n"),
+      { { "attention", 0 }, { "softmax", 1 } } },
     { "gathers of one place",
       { slices },
       0,
@@ -187,6 +230,28 @@ static const form forms[] = {
       "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[7,1]\np = matmul(x, w)\na = reshape(p, "
       "i64{1,7,6})\ny = add(a, c)\noutput y = y\n",
       { { "add", 1 } } },
+    { "a factor and a residual after a turned product",
+      { turns, epilogue },
+      1e-5,
+      TURNED "param s f32[6,1,1]\ninput r f32[2,6,3,4]\nz = neg(r)\nm = mul(s, t)\ny = add(m, "
+             "z)\noutput y = y\n",
+      { { "mul", 0 }, { "add", 0 }, { "transpose", 2 } } },
+    { "a residual that is turned, too",
+      { turns, epilogue },
+      1e-5,
+      TURNED "input r f32[2,3,4,6]\nz = neg(r)\nq = transpose(z) perm=0,3,1,2\nm = tanh(t)\n"
+             "y = add(q, m)\noutput y = y\n",
+      { { "tanh", 0 }, { "add", 0 }, { "transpose", 1 } } },
+    { "a factor of lines after a turned product",
+      { turns, epilogue },
+      1e-5,
+      TURNED "param s f32[3,1]\ny = mul(s, t)\noutput y = y\n",
+      { { "mul", 1 }, { "transpose", 1 } } },
+    { "a turned product that is read elsewhere",
+      { turns, epilogue },
+      1e-5,
+      TURNED "param s f32[6,1,1]\ny = mul(s, t)\noutput y = y\noutput t = t\n",
+      { { "mul", 1 } } },
     { "queries, keys and values",
       { products },
       1e-5,
@@ -231,89 +296,14 @@ static const form forms[] = {
       { { "fused", 1 }, { "cast", 0 } } },
 };
 
-static int count(const fac_graph *g, const char *op) {
-    int n = 0;
-    for (const fac_node *k = g->first; k; k = k->next)
-        n += !strcmp(k->op->name, op) && (k->out[0]->uses || k->out[0]->roots);
-    return n;
-}
-
-static fac_graph *read_text(const form *f) {
-    fac_graph *g = NULL;
-    FILE *from = fmemopen((void *)f->text, strlen(f->text), "r");
-    assert_non_null(from);
-    if (fac_graph_read(from, &g, &err)) fail_msg("%s: %s", f->name, err.text);
-    fclose(from);
-    const problem_check c = { .seed = 77, .lo = -1, .hi = 1 };
-    for (size_t i = 0; i < g->nparams; i++) problem_fill(&c, (int)i, g->params[i]->tensor);
-    return g;
-}
-
-/* The ops that are left. */
 static void structure(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        fac_graph *g = read_text(&forms[i]);
-        for (int k = 0; k < 2 && forms[i].pass[k]; k++) {
-            fac_graph *next = forms[i].pass[k](g);
-            if (fac_graph_check(next, &err)) fail_msg("%s: %s", forms[i].name, err.text);
-            fac_graph_free(g);
-            g = next;
-        }
-        for (const expected *e = forms[i].left; e < forms[i].left + 4 && e->op; e++)
-            if (count(g, e->op) != e->count)
-                fail_msg("%s: %d of %s, expected %d", forms[i].name, count(g, e->op), e->op,
-                         e->count);
-        fac_graph_free(g);
-    }
-}
-
-static void run(const fac_graph *g, fac_device *d, bool plain, fac_tensor *const in[],
-                fac_tensor *out[]) {
-    const fac_program_opts o = { .solver = plain ? "ref" : NULL, .no_fuse = plain };
-    fac_program *p;
-    fac_tensor *got[4] = { NULL };
-    if (fac_program_new(g, d, &o, &p, &err) || fac_program_run(p, in, got, &err))
-        fail_msg("%s", err.text);
-    for (int k = 0; k < fac_graph_outputs(g); k++) {
-        assert_int_equal(fac_tensor_convert(got[k], FAC_F64, &out[k], &err), FAC_OK);
-        fac_tensor_free(got[k]);
-    }
-    fac_program_free(p);
-}
-
-/* The whole planner on a device against the formulas, step by step. */
-static void check_on(const char *device) {
-    fac_device *cpu, *d;
-    if (fac_device_open(device, NULL, &d, &err)) return;
-    assert_int_equal(fac_device_open("cpu", NULL, &cpu, &err), FAC_OK);
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        fac_graph *g = read_text(&forms[i]);
-        fac_tensor *in[INPUTS] = { NULL }, *got[4] = { NULL }, *want[4] = { NULL };
-        const problem_check c = { .seed = i, .lo = -2, .hi = 2, .tolerance = forms[i].tolerance };
-        for (int k = 0; k < fac_graph_inputs(g); k++) {
-            const fac_type t = fac_value_type(fac_graph_input(g, k));
-            assert_int_equal(fac_tensor_new(NULL, t.dtype, t.dims, &in[k], &err), FAC_OK);
-            problem_fill(&c, k, in[k]);
-        }
-        run(g, cpu, true, in, want);
-        run(g, d, false, in, got);
-        for (int k = 0; k < fac_graph_outputs(g); k++) {
-            problem_compare(&c, got[k], want[k], forms[i].name);
-            fac_tensor_free(got[k]);
-            fac_tensor_free(want[k]);
-        }
-        for (int k = 0; k < INPUTS; k++) fac_tensor_free(in[k]);
-        fac_graph_free(g);
-    }
-    fac_device_free(cpu);
-    fac_device_free(d);
+    check_structure(forms, sizeof forms / sizeof *forms);
 }
 
 static void results(void **state) {
     (void)state;
-    check_on("cpu");
-    check_on("opencl");
+    check_results(forms, sizeof forms / sizeof *forms);
 }
 
 int main(void) {

@@ -173,7 +173,8 @@ static void test_training(void **state) {
 static void affine(fac_device *d, uint64_t seed) {
     for (int k = 0; k < 8; k++) {
         builder b = { fac_graph_new(), seed + (uint64_t)k, 0, 0 };
-        const int64_t C = k % 2 ? 19 : 48, H = k % 3 ? 7 : 31;
+        const int64_t C = k % 2 ? 19 : 48;
+        const int64_t H = k % 3 ? 7 : 31;
         fac_value *x = fac_input(b.g, "x", FAC_F32, fac_shape(1 + k % 2, 16, H, 9));
         fac_value *y = fac_avg_pool2d(conv(&b, x, C, 3, 1, 1), 2, 2, NULL);
         fac_value *p[4], *v = param(&b, fac_shape(C), 0.4f);

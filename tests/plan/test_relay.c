@@ -146,7 +146,8 @@ static fac_program *run_new(fac_device *d, maker *make, uint64_t s, const fac_pr
 static void run_one_by_one(maker *make, uint64_t s, const fac_program_opts *o, fac_tensor *x,
                            results *r) {
     const int most = relay_usual.most;
-    relay_usual.most = 1, relay_by = RELAY_FORWARD;
+    relay_usual.most = 1;
+    relay_by = RELAY_FORWARD;
     fac_program_free(run_new(relayed, make, s, o, x, false, r));
     relay_usual.most = most;
 }

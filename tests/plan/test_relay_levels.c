@@ -74,7 +74,8 @@ static void a_result_over_an_input(void **state) {
             fac_program *p =
                 program(k ? relayed : plain, g, &(fac_program_opts){ .no_fuse = true });
             fac_tensor *t = random_tensor(seed, 1, fac_shape(4, 5), 1), *y[2] = { NULL, t };
-            r->n = 0, r->bytes = 0;
+            r->n = 0;
+            r->bytes = 0;
             OK(fac_program_run(p, &t, y, &err));
             for (int i = 0; i < 2; i++) {
                 keep(r, y[i]);

@@ -69,7 +69,8 @@ static fac_value *shifted(const fac_node *n, fac_value *const in[]) {
         const int64_t size = n->in[0]->type.dims.d[axis.v[k]];
         const int by = end.v[k] < size ? 1 : start.v[k] > 0 ? -1 : 0;
         if (!by) continue;
-        start.v[k] += by, end.v[k] += by;
+        start.v[k] += by;
+        end.v[k] += by;
         return fac_slice_axes(in[0], (int)axis.n, axis.v, start.v, end.v);
     }
     return NULL;
@@ -85,7 +86,8 @@ static fac_value *spoiled(mutation *m, fac_graph *to, const fac_node *n, fac_val
         fac_value *out[1], *swapped[64];
         if (n->nin > 64) return NULL;
         memcpy(swapped, in, (size_t)n->nin * sizeof *in);
-        swapped[0] = in[1], swapped[1] = in[0];
+        swapped[0] = in[1];
+        swapped[1] = in[0];
         m->what = "two tiles exchanged";
         fac_node_copy(to, n, swapped, out);
         return out[0];

@@ -1,5 +1,6 @@
 """The pages in a browser: each is opened and each control moved; nothing may complain, nobody else is asked, and what is
 drawn is looked at as pixels.  usage: pages.py FACULA [PICTURE.png].  Skipped (77) where there is no chromium."""
+import json
 import os
 import subprocess
 import sys
@@ -82,6 +83,10 @@ def points(b, studio):
     else:
         raise AssertionError(("xor's corners", one, two, three, four))
     b.wait(drawn("#net", 100))
+    b.js("document.querySelector('#keep').click()")
+    b.js(f"({change})('#optimizer', 'rmsprop')")
+    b.wait("document.querySelectorAll('#compared tbody tr').length === 2")
+    b.wait("/kept 1.*optimizer adam.*now.*optimizer rmsprop/.test(document.querySelector('#compared').textContent)")
     box = b.js("(() => { const r = document.querySelector('#map').getBoundingClientRect(); return [r.x, r.y, r.width] })()")
     for kind in ("mousePressed", "mouseReleased"):
         b.call("Input.dispatchMouseEvent", type=kind, x=box[0] + box[2] / 2, y=box[1] + box[2] / 2, button="left", clickCount=1)
@@ -145,6 +150,26 @@ def take(b, file):
     b.wait("window.taken > 100")
 
 
+def surfaces(b):
+    """A function of two numbers as a surface, which turns."""
+    set_to = "((s, v) => { const e = document.querySelector(s); e.value = v; e.dispatchEvent(new Event('input')); e.dispatchEvent(new Event('change')); })"
+    seen = "document.querySelector('#map-f').toDataURL()"
+    b.js(f"{set_to}('#two', 'mul')")
+    b.js(f"{set_to}('#as', '')")
+    time.sleep(.5)
+    flat = b.js(seen)
+    b.js(f"{set_to}('#as', 'solid'); {set_to}('#turn', 30)")
+    b.wait(f"{seen} !== {json.dumps(flat)}")
+    time.sleep(.3)
+    corners = b.pixels("#map-f", [(.02, .02), (.98, .02)])
+    assert near(*corners), ("a map fills its corners, a surface does not", corners)
+    b.wait(drawn("#map-f", 40))
+    turned = b.js(seen)
+    b.js(f"{set_to}('#turn', 120)")
+    b.wait(f"{seen} !== {json.dumps(turned)}")
+    b.js(f"{set_to}('#as', '')")
+
+
 def sandbox(b, studio):
     tab = "(name => document.querySelector(`[data-tab=${name}]`).click())"
     said = "document.querySelector('#main').textContent"
@@ -154,6 +179,7 @@ def sandbox(b, studio):
     take(b, "model.onnx")
     assert move_all(b) >= 6
     b.wait(drawn("#map-f", 20))     # of two numbers
+    surfaces(b)
     b.js(f"{tab}('gradients')")
     b.wait(f"{said}.includes('All gradients are there')")
     assert b.js("[...document.querySelectorAll('tbody tr')].some(r => /^x.*22$/.test(r.textContent))"), "d/dx of (x*x)*y + 10*x at 2, 3"

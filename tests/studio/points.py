@@ -1,5 +1,6 @@
 """The page of points without a browser: the same weights as `facula train`, byte by byte; commands are answered at once;
 frames; files; what is refused.  usage: points.py FACULA"""
+import importlib.util
 import json
 import os
 import random
@@ -126,15 +127,28 @@ def frames_say_what_they_should(studio):
     page.close()
 
 
+def runs_in_torch(path):
+    """The same training in PyTorch, where there is one: it learns."""
+    text = open(path).read()
+    compile(text, "torch.py", "exec")
+    assert "nn.Linear(2, 4), nn.GELU(), nn.Linear(4, 3), nn.GELU(), nn.Linear(3, 2)" in text, text
+    if importlib.util.find_spec("torch"):
+        os.rename(path, os.path.join(where, "in_torch.py"))     # "import torch" would find it
+        out = subprocess.run([sys.executable, "in_torch.py"], cwd=where, check=True, capture_output=True, text=True).stdout
+        losses = [float(line.split("loss ")[1].split(",")[0]) for line in out.splitlines()]
+        assert losses[-1] < losses[0] and "us a step" in out, out
+
+
 def files_can_be_used(studio):
     """The code of the network compiles and says what the page says."""
     page = Page(studio, "points", net="4,3,gelu")
     page.do("step", n=200)
     page.wait(lambda s: s["step"] == 200)
-    for name in ("net.c", "net.py", "model.safetensors"):
+    for name in ("net.c", "net.py", "torch.py", "points.csv", "model.safetensors"):
         with open(os.path.join(where, name), "wb") as f:
             f.write(page.file(name))
     compile(open(os.path.join(where, "net.py")).read(), "net.py", "exec")
+    runs_in_torch(os.path.join(where, "torch.py"))
     row, column = 25, 75        # a pixel of the boundary, its middle
     x, y = (column + 0.5) / 100, 1 - (row + 0.5) / 100
     page.wait(lambda s: s["step"] == 200)

@@ -19,7 +19,9 @@ static inline bool pose_to(const fac_solver *solver, const char *text, fac_preci
     fac_graph *g = NULL;
     const fac_case c = { text, -1, 1, bound(text, p) };
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
-    precision = p, variant = number, of_largest = true;
+    precision = p;
+    variant = number;
+    of_largest = true;
     const bool took = solve(solver, g->last, &c, gaps);
     if (getenv("FACULA_VERBOSE"))
         print_message("%s: precision %d, variant %d: %s %.1e\n", text, p, number,

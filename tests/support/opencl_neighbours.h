@@ -113,7 +113,8 @@ static const char *const types[] = { "f32", "bf16", "f16" };
 
 /* vectors: all numbers are multiples of eight, else any. */
 static void write_problem(const char *from, const char *type, bool vectors, char *to, size_t size) {
-    const int64_t by = vectors ? 8 : 1, more = vectors ? 0 : number(0, 3);
+    const int64_t by = vectors ? 8 : 1;
+    const int64_t more = vectors ? 0 : number(0, 3);
     const int64_t numbers[] = { number(1, 3),
                                 by * number(1, 6) + more,
                                 by * number(1, 2) + more,

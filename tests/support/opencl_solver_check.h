@@ -85,8 +85,10 @@ static inline fac_layout place(const fac_dims *d, bool gaps) {
     if (channels_last && d->n >= 3) {
         step = l.stride[1] = 1;
         step *= d->d[1] + (slices ? 8 * (int64_t)(fac_random_bits(seed, ++stream, 0) % 3) : 0);
-        for (int k = d->n - 1; k != 1; k = k == 2 ? 0 : k == 0 ? 1 : k - 1)
-            l.stride[k] = step, step *= d->d[k];
+        for (int k = d->n - 1; k != 1; k = k == 2 ? 0 : k == 0 ? 1 : k - 1) {
+            l.stride[k] = step;
+            step *= d->d[k];
+        }
     }
     l.offset = gaps ? 5 : !slices ? 0 : d->n < 3 ? 3 : 8;
     return l;

@@ -92,7 +92,8 @@ static inline fac_status relay_make(fac_device *d, const fac_relay_job *jobs, in
     for (int k = 0; k < n; k++) {
         assert_true(jobs[k].at == at && jobs[k].level >= level && jobs[k].level <= level + 1 &&
                     relay_takes(jobs[k].solver));
-        at += jobs[k].nin + jobs[k].nout + 1, level = jobs[k].level;
+        at += jobs[k].nin + jobs[k].nout + 1;
+        level = jobs[k].level;
     }
     *p = (relay_plan){ jobs, n };
     *plan = p;
@@ -123,7 +124,8 @@ static inline fac_status relay_level(const relay_plan *p, fac_device *d, const f
     for (int k = n - 1; k > 0 && relay_by == RELAY_RANDOM; k--) {
         const int other = (int)(fac_random_bits(1, 2, relay_draws++) % (uint64_t)(k + 1)),
                   kept = order[k];
-        order[k] = order[other], order[other] = kept;
+        order[k] = order[other];
+        order[other] = kept;
     }
     for (int k = 0; k < n; k++) {
         const fac_status status = relay_do(p, d, operands, order[k], e);
@@ -203,7 +205,9 @@ static inline void relay_add(int *own, int *listed, const fac_solver *s, bool it
     assert_true(*own < RELAY_SOLVERS);
     if (itself) relay_list[(*listed)++] = s;
     if (taken) {
-        relay_own[*own] = *s, relay_own[*own].run = NULL, relay_inner[*own] = s;
+        relay_own[*own] = *s;
+        relay_own[*own].run = NULL;
+        relay_inner[*own] = s;
         relay_list[(*listed)++] = &relay_own[(*own)++];
     }
     relay_list[*listed] = NULL;
@@ -221,7 +225,8 @@ static inline void relay_give(fac_device *d, const fac_backend *cpu, int most, b
                       !some || fac_random_bits(seed, 5, (uint64_t)i) % 4);
     relay_usual.most = most;
     relay_backend = *cpu;
-    relay_backend.solvers = relay_list, relay_backend.relay = &relay_usual;
+    relay_backend.solvers = relay_list;
+    relay_backend.relay = &relay_usual;
     if (last) relay_backend.channels_last = relay_chooses;
     d->backend = &relay_backend;
 }
@@ -293,7 +298,9 @@ static inline void relay_check_plan(const fac_plan *p, relay_tally *t) {
         assert_true(k >= 0 && k < r->n && r->jobs[k].plan == s->plan &&
                     r->jobs[k].solver == s->solver);
         if (r->n > 1) assert_true(!s->aside && !s->halo && !p->observed && (!s->meet || k == 0));
-        t->relays += k == 0, t->jobs++, t->levels += k == 0 || r->jobs[k - 1].level != level;
+        t->relays += k == 0;
+        t->jobs++;
+        t->levels += k == 0 || r->jobs[k - 1].level != level;
         if (k) t->beside += r->jobs[k - 1].level == level;
         for (int j = i + 1; j < r->first + r->n && r->jobs[j - r->first].level == level; j++) {
             const fac_step *other = &p->steps[j];

@@ -52,7 +52,8 @@ static inline fac_program *program(fac_device *d, const fac_graph *g, const fac_
 }
 
 static inline void run_times(fac_program *p, fac_tensor *x, int times, results *r) {
-    r->n = 0, r->bytes = 0;
+    r->n = 0;
+    r->bytes = 0;
     for (int k = 0; k < times; k++) {
         fac_tensor *y[NET_OUTPUTS] = { NULL };
         OK(fac_program_run(p, &x, y, &err));

@@ -86,7 +86,8 @@ static inline void check_halo(const fac_type *t, const fac_layout *l, char *memo
         int64_t at = l->offset, rest = p;
         for (int k = d->n - 3; k >= 0; k--) {
             int64_t n = l->block && l->axis == k ? (d->d[k] + l->block - 1) / l->block : d->d[k];
-            at += rest % n * l->stride[k], rest /= n;
+            at += rest % n * l->stride[k];
+            rest /= n;
         }
         for (int64_t y = -h; y < height + h; y++)
             for (int64_t x = -h; x < width + h; x++) {
@@ -113,7 +114,8 @@ static inline fac_layout check_layout(check *c, const fac_dims *d, int lanes) {
         for (int k = 0; k < d->n; k++) order[k] = k;
         for (int k = d->n - 1; k > 0; k--) {
             int j = (int)check_below(c, k + 1), o = order[k];
-            order[k] = order[j], order[j] = o;
+            order[k] = order[j];
+            order[j] = o;
         }
         for (int k = d->n - 1; k >= 0; k--) {
             l.stride[order[k]] = step;

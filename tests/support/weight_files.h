@@ -178,7 +178,10 @@ FILES void weight_file(fac_text *to, int which) {
     case NPY_BIG:
         for (char *p = (char *)x; p < (char *)(x + 12); p += 4) {
             const char a = p[0], b = p[1];
-            p[0] = p[3], p[1] = p[2], p[2] = b, p[3] = a;
+            p[0] = p[3];
+            p[1] = p[2];
+            p[2] = b;
+            p[3] = a;
         }
         npy_file(to, 1, "{'descr': '>f4', 'fortran_order': True, 'shape': (3, 4), }", x, sizeof x);
         break;

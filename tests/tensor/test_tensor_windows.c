@@ -78,7 +78,8 @@ static void windows_of(fac_device *device) {
         int order[FAC_DIMS];
         for (int k = 0; k < dims.n; k++) {
             int j = (int)draw((uint64_t)k + 1);
-            order[k] = order[j], order[j] = k;
+            order[k] = order[j];
+            order[j] = k;
             dims.d[k] = (int64_t)draw(5);
         }
         for (int k = 0; k < dims.n; k++) { /* disjoint elements in a random order of dims */

@@ -2,7 +2,7 @@
  * change of the library's structure must leave as it was (scripts/compare_plans.sh holds two builds
  * against each other).
  *
- *   plan_dump FOLDER DEVICE [NETWORK|FILE.onnx...]
+ *   plan_dump FOLDER DEVICE [NETWORK|FILE.onnx|FILE.graph...]
  *
  * DEVICE: cpu:avx512, cpu:avx2, ..., opencl (the first real device; kernels are not compiled), or
  * sm_80, sm_90: an NVIDIA GPU that need not be there, with the facts of an A100 or H200.  FOLDER
@@ -187,12 +187,21 @@ static fac_status dump_network(FILE *to, const fac_zoo *z, fac_device *d, const 
     return status;
 }
 
-/* An ONNX model with inputs of zeros; open sizes are 1. */
+static fac_status read_graph(const char *path, fac_graph **out) {
+    if (strstr(path, ".onnx")) return fac_onnx_load(path, NULL, out, &err);
+    FILE *from = fopen(path, "r");
+    if (!from) return fac_raise(&err, FAC_E_IO, "%s cannot be read", path);
+    const fac_status status = fac_graph_read(from, out, &err);
+    fclose(from);
+    return status;
+}
+
+/* A model or a graph's text, with inputs of zeros; open sizes are 1. */
 static fac_status dump_file(FILE *to, const char *path, fac_device *d, const mode *m) {
-    enum { INPUTS = 16 };
+    enum { INPUTS = 1024 };
     fac_graph *g = NULL;
     fac_tensor *in[INPUTS] = { NULL };
-    fac_status status = fac_onnx_load(path, NULL, &g, &err);
+    fac_status status = read_graph(path, &g);
     const int n = status ? 0 : fac_graph_inputs(g);
     if (n > INPUTS) status = fac_raise(&err, FAC_E_UNSUPPORTED, "%s has %d inputs", path, n);
     for (int i = 0; i < n && !status; i++) {
@@ -208,7 +217,7 @@ static fac_status dump_file(FILE *to, const char *path, fac_device *d, const mod
     return status;
 }
 
-static bool is_file(const char *name) { return strstr(name, ".onnx") != NULL; }
+static bool is_file(const char *name) { return strstr(name, ".onnx") || strstr(name, ".graph"); }
 
 static bool wanted(const char *name, int n, char **names) {
     for (int i = 0; i < n; i++)

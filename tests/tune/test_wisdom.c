@@ -52,7 +52,9 @@ static void test_put_replaces(void **state) {
     const fac_wisdom_entry *const all[] = { &first };
     fac_wisdom *w = wisdom_of(all, 1);
     fac_wisdom_entry e = first;
-    e.solver = "relu/z", e.version = 0, e.seconds = 9e-6;
+    e.solver = "relu/z";
+    e.version = 0;
+    e.seconds = 9e-6;
     OK(fac_wisdom_put(w, &e, err));
     assert_int_equal(fac_wisdom_count(w), 1);
     assert_entry(w, &e);
@@ -76,13 +78,19 @@ static void test_put_replaces(void **state) {
 static void test_merge(void **state) {
     (void)state;
     fac_wisdom_entry newer = first, quicker = other, slower = third;
-    newer.version = 5, newer.seconds = 1, newer.solver = "relu/newer";
-    quicker.seconds = 1e-6, quicker.solver = "relu/quicker";
-    slower.seconds = 1, slower.otherwise = 0.5, slower.solver = "conv2d/slower";
+    newer.version = 5;
+    newer.seconds = 1;
+    newer.solver = "relu/newer";
+    quicker.seconds = 1e-6;
+    quicker.solver = "relu/quicker";
+    slower.seconds = 1;
+    slower.otherwise = 0.5;
+    slower.solver = "conv2d/slower";
     const fac_wisdom_entry *const a[] = { &first, &other, &third }, *const b[] = { &newer, &quicker,
                                                                                    &slower };
     for (int turn = 0; turn < 2; turn++) {
-        fac_wisdom *x = wisdom_of(turn ? b : a, 3), *y = wisdom_of(turn ? a : b, 3);
+        fac_wisdom *x = wisdom_of(turn ? b : a, 3);
+        fac_wisdom *y = wisdom_of(turn ? a : b, 3);
         OK(fac_wisdom_merge(x, y, err));
         assert_int_equal(fac_wisdom_count(x), 3);
         assert_entry(x, &newer);

@@ -62,6 +62,7 @@ LeakyReLU = _option("LeakyReLU", F.leaky_relu, "negative_slope", 0.01)
 ELU, CELU = _option("ELU", F.elu, "alpha", 1.0), _option("CELU", F.celu, "alpha", 1.0)
 GELU = _option("GELU", F.gelu, "approximate", "none")
 Softmax, LogSoftmax = _option("Softmax", T.softmax, "dim", -1), _option("LogSoftmax", T.log_softmax, "dim", -1)
+Hardshrink, Softshrink = _option("Hardshrink", F.hardshrink, "lambd", 0.5), _option("Softshrink", F.softshrink, "lambd", 0.5)
 Softmin, GLU = _option("Softmin", F.softmin, "dim", -1), _option("GLU", F.glu, "dim", -1)
 
 
@@ -101,3 +102,10 @@ class PReLU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.prelu(x, self.weight)
+
+
+class Softmax2d(Module):
+    """Softmax over channels, at each place of an image."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return T.softmax(x, -3)

@@ -81,6 +81,9 @@ class ModuleDict(Module):
     def __contains__(self, name: str) -> bool:
         return name in self._modules
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
     def __len__(self) -> int:
         return len(self._modules)
 
@@ -110,3 +113,47 @@ class ParameterList(Module):
 
     def __getitem__(self, i: int) -> Any:
         return list(self._parameters.values())[i]
+
+    def append(self, value: Any) -> ParameterList:
+        """One more at the end."""
+        self._parameters[str(len(self._parameters))] = value if isinstance(value, Parameter) else Parameter(value)
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """More at the end."""
+        for v in values:
+            self.append(v)
+        return self
+
+
+class ParameterDict(Module):
+    """A dictionary of parameters."""
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        for name, v in (values or {}).items():
+            self[name] = v
+
+    def __getitem__(self, name: str) -> Any:
+        return self._parameters[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.register_parameter(name, value if isinstance(value, Parameter) else Parameter(value))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parameters
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def keys(self) -> Any:
+        return self._parameters.keys()
+
+    def items(self) -> Any:
+        return self._parameters.items()
+
+    def values(self) -> Any:
+        return self._parameters.values()

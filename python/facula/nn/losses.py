@@ -33,6 +33,11 @@ BCELoss = _loss("BCELoss", F.binary_cross_entropy)
 BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits)
 KLDivLoss = _loss("KLDivLoss", F.kl_div)
 HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", F.hinge_embedding_loss)
+MarginRankingLoss, SoftMarginLoss = _loss("MarginRankingLoss", F.margin_ranking_loss), _loss("SoftMarginLoss", F.soft_margin_loss)
+CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", F.cosine_embedding_loss)
+TripletMarginLoss, MultiMarginLoss = _loss("TripletMarginLoss", F.triplet_margin_loss), _loss("MultiMarginLoss", F.multi_margin_loss)
+MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss)
+PoissonNLLLoss, GaussianNLLLoss = _loss("PoissonNLLLoss", F.poisson_nll_loss), _loss("GaussianNLLLoss", F.gaussian_nll_loss)
 
 
 class CosineSimilarity(Module):
@@ -42,3 +47,12 @@ class CosineSimilarity(Module):
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         return F.cosine_similarity(a, b, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.p, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return F.pairwise_distance(a, b, self.p, self.eps, self.keepdim)

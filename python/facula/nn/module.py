@@ -42,6 +42,11 @@ class Module:
     def __setattr__(self, name: str, value: Any) -> None:
         if "_parameters" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__}.__init__ has to call super().__init__() before it sets {name!r}")
+        if name in self._parameters and not isinstance(value, (Parameter, Module)):
+            if value is not None:
+                raise TypeError(f"{name!r} is a parameter of {type(self).__name__}: a Parameter or None was expected, not {type(value).__name__}")
+            self._parameters[name] = None
+            return
         for part in (self._parameters, self._modules, self._buffers):
             if name in part and not (part is self._buffers and isinstance(value, (Tensor, type(None)))):
                 del part[name]

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = ("device", "memory", "schema", "shapes", "checks", "grown", "record", "host", "segment_json",
-         "run_plan", "flush", "ops", "precision", "attention")
+FILES = ("device", "memory", "schema", "shapes", "checks", "masks", "grown", "record", "host", "segment_json",
+         "run_plan", "flush", "ops", "precision", "attention", "autocast", "embedding_bag")
 
 
 class BuildError(RuntimeError):

@@ -212,10 +212,10 @@ class Module:
 _told: set[str] = set()
 
 
-def fallbacks(why: dict[str, str]) -> dict[str, tuple[int, str]]:
-    """Calls that torch computed, {name: (how often, why)}."""
+def fallbacks(why: dict[str, str], reset: bool = False) -> dict[str, tuple[int, str]]:
+    """Calls that torch computed, {name: (how often, why)}; reset: count anew."""
     out: dict[str, tuple[int, str]] = {}
-    for line in torch.ops.ocl.counts(False):
+    for line in torch.ops.ocl.counts(reset):
         op, reason, n = line.split("\t")
         name = op.removeprefix("aten::")
         before = out.get(name, (0, ""))[0]
@@ -277,9 +277,9 @@ def load(quiet: bool = False) -> Module:
     return module
 
 
-def explained() -> dict[str, tuple[int, str]]:
-    """Fallbacks of the device so far."""
-    return fallbacks(_state["builder"].why) if "builder" in _state else {}
+def explained(reset: bool = False) -> dict[str, tuple[int, str]]:
+    """Fallbacks of the device so far; reset: count anew."""
+    return fallbacks(_state["builder"].why, reset) if "builder" in _state else {}
 
 
 def stats() -> dict[str, int]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _facula
@@ -32,6 +32,23 @@ class Value:
     @property
     def count(self) -> int:
         return math.prod(self.shape)
+
+
+class Late(Value):
+    """A value that is made when its `id` is first asked for."""
+
+    __slots__ = ("_make", "_made")
+
+    def __init__(self, dt: str, shape: tuple[int, ...], make: Callable[[], Value]) -> None:
+        self.dt, self.shape, self.weak = dt, shape, False
+        self._make = make
+        self._made: Value | None = None
+
+    @property
+    def id(self) -> int:                                # type: ignore[override]
+        if self._made is None:
+            self._made = self._make()
+        return self._made.id
 
 
 Operand = Any           # a Value, or a number of Python's

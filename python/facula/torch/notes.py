@@ -72,7 +72,7 @@ def explain(reset: bool = False) -> Explanation:
     with _lock:
         got = Explanation(graphs=_graphs[0], parts=_graphs[1], native=dict(_native),
                           fallbacks={op: (n, why) for op, (n, why) in _fallbacks.items()}, device=device.stats(),
-                          device_fallbacks=device.explained())
+                          device_fallbacks=device.explained(reset))
         if reset:
             _graphs[:] = [0, 0]
             _native.clear()

@@ -17,7 +17,7 @@ from ..dtypes import find
 from .aten import rows
 from .aten.call import write as write_row
 from .aten.shapes import assign, plain_strides, window
-from .graph import Graph, Refused, Value, kind, width
+from .graph import Graph, Late, Refused, Value, kind, width
 
 _DTYPES = {0: "u8", 1: "i8", 2: "i16", 3: "i32", 4: "i64", 5: "f16", 6: "f32", 7: "f64", 11: "bool", 15: "bf16"}
 
@@ -125,10 +125,23 @@ class Piece:
         return v
 
     def read(self, ref: dict[str, Any]) -> Value:
+        """A view of a state.  One that no earlier call wrote becomes an input when a row asks for its value: `copy_` and
+        other calls that write all of it do not, and what is no input is not brought to the device."""
         dt, slot = _dt(ref["d"]), ref["t"]
-        v = self.now.get(slot)
-        if v is None:
-            v = self.now[slot] = self.leaf(ref, dt)
+        if slot in self.now:
+            return self._seen(ref, self.now[slot])
+        return Late(dt, tuple(ref["z"]), lambda: self._seen(ref, self._before(ref, dt)))
+
+    def _before(self, ref: dict[str, Any], dt: str) -> Value:
+        """The state as it was before the piece."""
+        slot = ref["t"]
+        if slot not in self.leaves:
+            self.leaf(ref, dt)
+            self.now.setdefault(slot, self.leaves[slot])
+        return self.leaves[slot]
+
+    def _seen(self, ref: dict[str, Any], v: Value) -> Value:
+        dt = _dt(ref["d"])
         if v.dt != dt:
             if width(v.dt) != width(dt):
                 raise Refused("a view of elements of another width")
@@ -147,7 +160,7 @@ class Piece:
             elif ref.get("new"):
                 old = self.g.full((self.count(slot, dt),), 0, dt)
             else:
-                old = self.leaf({**ref, "z": [self.count(slot, dt)], "s": [1], "o": 0}, dt)
+                old = self._before({**ref, "z": [self.count(slot, dt)], "s": [1], "o": 0}, dt)
             if old.dt != dt:
                 raise Refused("a write through a view of another dtype")
             self.now[slot] = assign(self.g, old, y, ref["z"], ref["s"], ref["o"])

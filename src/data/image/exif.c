@@ -56,11 +56,14 @@ fac_status fac_image_orient(fac_image *image, int orientation, const char *name,
     const uint8_t *from = image->rgb;
     for (int y = 0; y < h; y++)
         for (int x = 0; x < w; x++, from += 3) {
-            int tx = swap ? y : x, ty = swap ? x : y;
+            int tx = swap ? y : x;
+            int ty = swap ? x : y;
             if (mirror_x) tx = turned.width - 1 - tx;
             if (mirror_y) ty = turned.height - 1 - ty;
             uint8_t *to = turned.rgb + 3 * ((size_t)ty * (size_t)turned.width + (size_t)tx);
-            to[0] = from[0], to[1] = from[1], to[2] = from[2];
+            to[0] = from[0];
+            to[1] = from[1];
+            to[2] = from[2];
         }
     fac_release(image->rgb);
     *image = turned;

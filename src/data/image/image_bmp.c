@@ -82,9 +82,13 @@ static fac_status read_head(bmp *b, fac_error *err) {
         return fac_raise(err, FAC_E_UNSUPPORTED, "%s: BMP: compression %u is not read",
                          b->file->name, (unsigned)b->compression);
     } else if (b->bits == 16) {
-        b->mask[0] = 0x7c00, b->mask[1] = 0x03e0, b->mask[2] = 0x001f;
+        b->mask[0] = 0x7c00;
+        b->mask[1] = 0x03e0;
+        b->mask[2] = 0x001f;
     } else if (b->bits == 32) {
-        b->mask[0] = 0xff0000, b->mask[1] = 0x00ff00, b->mask[2] = 0x0000ff;
+        b->mask[0] = 0xff0000;
+        b->mask[1] = 0x00ff00;
+        b->mask[2] = 0x0000ff;
     }
     if (b->bits == 1 || b->bits == 4 || b->bits == 8)
         return read_palette(b, at, used, size == CORE ? 3 : 4, err);
@@ -117,7 +121,9 @@ static void read_row(const bmp *b, const uint8_t *from, uint8_t *to) {
             unsigned shift = (unsigned)(8 - b->bits - x * b->bits % 8);
             put(b, (unsigned)*p >> shift & ((1u << b->bits) - 1), to);
         } else if (b->bits == 24) {
-            to[0] = p[2], to[1] = p[1], to[2] = p[0];
+            to[0] = p[2];
+            to[1] = p[1];
+            to[2] = p[0];
         } else {
             uint32_t pixel = (uint32_t)(p[0] | p[1] << 8);
             if (b->bits == 32) pixel |= (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -162,7 +168,9 @@ static fac_status read_runs(const bmp *b, fac_image *image, fac_error *err) {
         }
         if (n == 0 && what == 2) {
             if (end - at < 2) break;
-            x += p[at], y += p[at + 1], at += 2;
+            x += p[at];
+            y += p[at + 1];
+            at += 2;
             continue;
         }
         bool single = n == 0;

@@ -14,22 +14,27 @@ static int crop_start(int size, int crop) {
 static fac_status geometry(const fac_image *image, const fac_preprocess *how, fac_image *out,
                            fac_error *err) {
     int width = image->width, height = image->height;
-    int to_width = how->width ? how->width : width, to_height = how->height ? how->height : height;
+    int to_width = how->width ? how->width : width;
+    int to_height = how->height ? how->height : height;
     if (!how->resize) return fac_image_resize(image, to_width, to_height, how->how, out, err);
 
     /* the shorter side becomes `resize`, the longer is rounded down, as torchvision's Resize does
      */
-    int64_t shorter = width < height ? width : height, longer = width < height ? height : width;
+    int64_t shorter = width < height ? width : height;
+    int64_t longer = width < height ? height : width;
     int64_t scaled = how->resize * longer / shorter;
     if (scaled > FAC_PIXELS)
         return fac_raise(err, FAC_E_ARGUMENT,
                          "preprocess: %d x %d is too long for a shorter side of %d", width, height,
                          how->resize);
     fac_image resized = { 0 };
-    if (width < height)
-        width = how->resize, height = (int)scaled;
-    else
-        height = how->resize, width = (int)scaled;
+    if (width < height) {
+        width = how->resize;
+        height = (int)scaled;
+    } else {
+        height = how->resize;
+        width = (int)scaled;
+    }
     FAC_TRY(fac_image_resize(image, width, height, how->how, &resized, err));
     if (!how->width) to_width = width;
     if (!how->height) to_height = height;
@@ -57,7 +62,8 @@ static void fill(const fac_image *image, const fac_preprocess *how, float *to) {
         float table[256];
         make_table(how, (int)c, table);
         const uint8_t *p = image->rgb + (how->bgr ? 2 - c : c);
-        size_t start = how->nhwc ? c : c * pixels, step = how->nhwc ? channels : 1;
+        size_t start = how->nhwc ? c : c * pixels;
+        size_t step = how->nhwc ? channels : 1;
         for (size_t i = 0; i < pixels; i++)
             to[start + i * step] = table[how->grey ? luma(image->rgb + 3 * i) : p[3 * i]];
     }

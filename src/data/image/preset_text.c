@@ -288,7 +288,8 @@ static void put_geometry(fac_text *t, const fac_preprocess *h) {
     else
         fac_text_add(t, "size=keep");
     if (h->resize && sized) put_sides(t, ",crop", h->height, h->width, h->height > 0);
-    const char *colours = h->bgr ? "bgr" : "rgb", *order = h->grey ? "grey" : colours;
+    const char *colours = h->bgr ? "bgr" : "rgb";
+    const char *order = h->grey ? "grey" : colours;
     fac_text_print(t, ",interpolation=%s,order=%s", interpolations[h->how], order);
 }
 

@@ -85,8 +85,11 @@ static void resize_rows(const fac_image *from, const fac_taps *t, fac_image *to)
             const uint8_t *p = row + 3 * (size_t)t->first[x];
             const int32_t *w = t->weight + (size_t)x * (size_t)t->room;
             int32_t r = 1 << (POINT - 1), g = r, b = r;
-            for (int k = 0; k < t->count[x]; k++, p += 3)
-                r += p[0] * w[k], g += p[1] * w[k], b += p[2] * w[k];
+            for (int k = 0; k < t->count[x]; k++, p += 3) {
+                r += p[0] * w[k];
+                g += p[1] * w[k];
+                b += p[2] * w[k];
+            }
             out[0] = round_to_8_bits(r), out[1] = round_to_8_bits(g), out[2] = round_to_8_bits(b);
         }
     }

@@ -175,7 +175,8 @@ static fac_status open_alsa(alsa *a, const char *name, int rate, fac_error *err)
     int code = a->open(&a->pcm, name, CAPTURE, 0);
     if (print) print(NULL);
     if (code >= 0) code = a->set_params(a->pcm, S16, INTERLEAVED, 1, (unsigned)rate, 1, LATENCY);
-    return code < 0 ? fac_raise(err, FAC_E_IO, "%s: %s", name, a->strerror(code)) : FAC_OK;
+    return code < 0 ? fac_raise(err, FAC_E_IO, "the microphone %s: %s", name, a->strerror(code))
+                    : FAC_OK;
 }
 
 static fac_status read_alsa(const alsa *a, float *to, int64_t n, int64_t *count, fac_error *err) {

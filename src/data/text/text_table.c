@@ -108,7 +108,8 @@ static fac_status keep_record(reader *r, int64_t line, fac_error *err) {
 
 static fac_status read_records(reader *r, const fac_texts_opts *o, fac_error *err) {
     int64_t line;
-    const char *text = o->text ? o->text : "0", *label = o->label ? o->label : "1";
+    const char *text = o->text ? o->text : "0";
+    const char *label = o->label ? o->label : "1";
     FAC_TRY(fac_record_next(&r->t, &line, err));
     FAC_TRY(column(&r->t, text, o->header, &r->text, err));
     FAC_TRY(column(&r->t, label, o->header, &r->label, err));

@@ -29,7 +29,8 @@ static char *join(fac_arena *arena, const char *a, const char *b) {
 }
 
 static bool dims_of(const fac_dims *a, const fac_dims *b, fac_dims *out) {
-    const fac_dims *more = a->n > b->n ? a : b, *less = a->n > b->n ? b : a;
+    const fac_dims *more = a->n > b->n ? a : b;
+    const fac_dims *less = a->n > b->n ? b : a;
     *out = *more;
     for (int k = 0; k < less->n; k++) {
         int64_t *to = &out->d[k + more->n - less->n];

@@ -51,7 +51,8 @@ static void shape(const sheet *s, const fac_type *t, char *to, size_t size) {
     n += (size_t)snprintf(to, size, "[");
     for (int k = 0; k < t->dims.n && n < size; k++) {
         const int64_t d = t->dims.d[k];
-        const char *comma = k ? ", " : "", *name = d < 0 ? fac_symbol_name(s->a->graph, d) : NULL;
+        const char *comma = k ? ", " : "";
+        const char *name = d < 0 ? fac_symbol_name(s->a->graph, d) : NULL;
         if (d < 0)
             n += (size_t)snprintf(to + n, size - n, "%s%s", comma, name ? name : "?");
         else

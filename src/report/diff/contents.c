@@ -26,7 +26,8 @@ bool fac_contents_equal(const fac_tensor *x, const fac_tensor *y) {
     if (t.dtype != u.dtype || !fac_dims_equal(&t.dims, &u.dims)) return false;
     const size_t bytes = fac_type_bytes(&t);
     bool same = !plain(x, &a, NULL) && !plain(y, &b, NULL);
-    const void *p = same ? fac_tensor_data(a) : NULL, *q = same ? fac_tensor_data(b) : NULL;
+    const void *p = same ? fac_tensor_data(a) : NULL;
+    const void *q = same ? fac_tensor_data(b) : NULL;
     if (same && t.dtype == FAC_TEXT)
         same = texts_equal(p, q, bytes / sizeof(char *));
     else if (same && bytes)

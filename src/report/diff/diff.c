@@ -98,7 +98,8 @@ static fac_status tell_inputs(fac_teller *t, const fac_node *x, const fac_node *
                               fac_text *changed, fac_text *rewired, fac_change *c) {
     const int n = x->nin > y->nin ? x->nin : y->nin;
     for (int i = 0; i < n; i++) {
-        const fac_value *u = i < x->nin ? x->in[i] : NULL, *v = i < y->nin ? y->in[i] : NULL;
+        const fac_value *u = i < x->nin ? x->in[i] : NULL;
+        const fac_value *v = i < y->nin ? y->in[i] : NULL;
         if (fac_same_source(t, u, v)) continue;
         if (is_const(u) && is_const(v)) {
             fac_say(changed, "");

@@ -56,7 +56,9 @@ void fac_diff_attrs(const fac_node *x, const fac_node *y, fac_text *to) {
     fac_attrs_print(x->op, x->attrs, &a);
     fac_attrs_print(y->op, y->attrs, &b);
     to->failed |= a.failed || b.failed;
-    const char *p = a.s ? a.s : "", *q = b.s ? b.s : "", *at = p;
+    const char *p = a.s ? a.s : "";
+    const char *q = b.s ? b.s : "";
+    const char *at = p;
     while (!to->failed && next_word(&at, &u)) {
         const bool there = find_word(q, &u, &v);
         if (!there || u.n != v.n || memcmp(u.s, v.s, u.n)) put_change(to, &u, there ? &v : NULL);

@@ -190,8 +190,10 @@ static fac_value *resized(const change *c, fac_graph *to, const fac_value *v) {
     bool changed = false;
     const fac_atom *a = c->atoms;
     for (int k = 0; k < d.n; k++)
-        if (d.d[k] == a->from && (a->at < 0 || (v->id == a->id && a->at == k)))
-            d.d[k] = a->to, changed = true;
+        if (d.d[k] == a->from && (a->at < 0 || (v->id == a->id && a->at == k))) {
+            d.d[k] = a->to;
+            changed = true;
+        }
     if (!changed) return NULL;
     if (v->leaf == FAC_INPUT) return fac_input(to, v->name, v->type.dtype, d);
     fac_tensor *view = NULL, *t = NULL;

@@ -62,59 +62,21 @@ static fac_value *reduced(modular *m, fac_value *v) {
     return v;
 }
 
-/* Read for its numbers, not for its shape or as a place. */
-static bool is_data(const fac_node *n, int i) {
-    return !(fac_port_flags(n, i) & (FAC_HOST | FAC_INDEX | FAC_SHAPE_ONLY));
-}
-
 static void lost(modular *m, const fac_node *n) {
     if (!*m->stat->lost) fac_node_label(n, m->stat->lost, sizeof m->stat->lost);
 }
 
 /* ---- sums and products ---- */
 
-/* The most that an elementwise op makes of numbers up to these: it is linear in each, so at a
- * corner. */
-static double corner(const fac_node *n, const double *in) {
-    double most = 0;
-    for (unsigned corners = 0; corners < 1u << n->op->map->inputs; corners++) {
-        const void *args[3];
-        double x[3], y = 0;
-        for (int i = 0; i < n->op->map->inputs; i++) {
-            x[i] = corners >> i & 1 ? -in[i] : in[i];
-            args[i] = &x[i];
-        }
-        n->op->map->f64[FAC_ISA_BASE](1, args, NULL, &y);
-        most = fmax(most, fabs(y));
-    }
-    return most;
-}
-
-/* Numbers in one sum. */
-static double terms(const fac_node *n) {
-    const fac_dims *x = &n->in[0]->type.dims;
-    const double from = (double)fac_dims_count(x),
-                 to = (double)fac_dims_count(&n->out[0]->type.dims);
-    double longest = 1;
-    if (to > 0 && to < from) return from / to;
-    for (int k = 0; k < x->n; k++) longest = fmax(longest, (double)x->d[k]);
-    return longest;
-}
-
-static bool multiplies(const fac_node *n) {
-    return !n->op->map && n->nports > 1 && is_float(n->in[1]) && is_data(n, 1);
-}
-
 static double ring_bound(const modular *m, const fac_node *n, fac_value *const in[]) {
     double bound[OPERANDS] = { 0 };
     for (int i = 0; i < n->nin && i < OPERANDS; i++) bound[i] = in[i] ? bound_of(m, in[i]) : 0;
-    if (n->op->map) return corner(n, bound);
-    if (!multiplies(n)) return terms(n) * bound[0];
-    return fac_product_depth(n) * bound[0] * bound[1] + bound[2];
+    return fac_ring_bound(n, bound);
 }
 
 static double limit_of(const fac_node *n) {
-    return multiplies(n) && n->in[1]->type.dims.n > 2 && n->in[0]->type.dims.n > 2 ? CONV : MATRIX;
+    return fac_multiplies(n) && n->in[1]->type.dims.n > 2 && n->in[0]->type.dims.n > 2 ? CONV
+                                                                                       : MATRIX;
 }
 
 static void ring(modular *m, fac_graph *to, const fac_node *n, fac_value *const in[],
@@ -123,7 +85,7 @@ static void ring(modular *m, fac_graph *to, const fac_node *n, fac_value *const 
     for (int i = 0; i < n->nin; i++) args[i] = in[i];
     double bound = ring_bound(m, n, args);
     for (int i = 0; i < n->nin && !(bound <= limit_of(n)); i++)
-        if (is_float(args[i]) && is_data(n, i)) args[i] = reduced(m, args[i]);
+        if (is_float(args[i]) && fac_reads_data(n, i)) args[i] = reduced(m, args[i]);
     bound = ring_bound(m, n, args);
     if (!(bound <= limit_of(n))) lost(m, n);
     fac_node_copy(to, n, args, out);
@@ -216,7 +178,7 @@ static void as_it_is(modular *m, fac_graph *to, const fac_node *n, fac_value *co
         return;
     }
     for (int i = 0; i < n->nin; i++) {
-        const bool data = is_float(in[i]) && is_data(n, i);
+        const bool data = is_float(in[i]) && fac_reads_data(n, i);
         args[i] = data && !moves ? reduced(m, in[i]) : in[i];
         if (data) most = fmax(most, bound_of(m, args[i]));
     }

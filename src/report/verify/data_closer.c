@@ -40,8 +40,10 @@ static fac_status change(data *d, int r, int s, size_t k, bool *differs) {
             const double a = x[1][j] - x[0][j], b = x[3][j] - x[2][j], apart = fabs(a - b);
             most = fmax(most, fmax(fabs(a), fabs(b)));
             if (!(apart > off)) continue;
-            off = apart, at = from + j;
-            by[0] = a, by[1] = b;
+            off = apart;
+            at = from + j;
+            by[0] = a;
+            by[1] = b;
         }
     }
     if (*differs || !(off > SHARE * most + EPSILON * size)) return FAC_OK;

@@ -2,7 +2,7 @@
  * finite ones, by adding, multiplying or growing (FAC_OP_RING, FAC_OP_GROWS).  Two ways of writing
  * one function overflow at other places: log(1 + exp(1000)) is infinite, softplus(1000) is 1000. So
  * what differs there is no difference of the functions.  Poles are none of these: 1 / 0 is infinite
- * in all ways. */
+ * in all ways.  Where no number can become so large (magnitude.c), nothing runs. */
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -86,7 +86,10 @@ static fac_status look(const fac_trial *t, const watch *w, char *what, size_t si
 
 fac_status fac_find_overflow(const fac_trial *t, const fac_graph *g, char *what, size_t size) {
     watch w = { .g = g };
+    bool finite = false;
     *what = 0;
+    FAC_TRY(fac_stays_finite(t, g, &finite));
+    if (finite) return FAC_OK;
     fac_status status = !find(&w) ? fac_raise(t->err, FAC_E_NOMEM, "no memory to look at numbers")
                         : w.n     ? look(t, &w, what, size)
                                   : FAC_OK;

@@ -58,6 +58,16 @@ void fac_tensor_doubles(const fac_tensor *t, int64_t from, int64_t n, double *to
 /* ---- ready.c: the graph of one side, as it was given, made ready to be compared ---- */
 fac_status fac_trial_ready(const fac_trial *t, const fac_graph *g, fac_graph **out);
 
+/* ---- magnitude.c: how large numbers can become ---- */
+
+bool fac_reads_data(const fac_node *n, int i); /* read for its numbers, not as a shape or a place */
+bool fac_multiplies(const fac_node *n);        /* operands 0 and 1, and adds                      */
+/* What an op that adds and multiplies (FAC_OP_RING) makes of operands up to these, at most. */
+double fac_ring_bound(const fac_node *n, const double *in);
+/* Whether it is certain that no sum, product or growing function of g outgrows its type on the
+ * trial's inputs. */
+fac_status fac_stays_finite(const fac_trial *t, const fac_graph *g, bool *yes);
+
 /* ---- overflow.c ---- */
 /* Runs g on the trial's inputs; what: the first node whose numbers outgrew their type, or "". */
 fac_status fac_find_overflow(const fac_trial *t, const fac_graph *g, char *what, size_t size);

@@ -80,6 +80,26 @@ export const heat = (ctx, bytes, w, h, x, y, width, height, discrete) => {
     ctx.drawImage(scratch, x, y, width, height);
 };
 
+// Heights f of n x n places, 0 to 1, as a surface that is turned; far squares first.
+export const surface = (ctx, f, n, width, height, degrees) => {
+    const map = palette(), c = Math.cos(degrees * Math.PI / 180), s = Math.sin(degrees * Math.PI / 180), squares = [];
+    const near = (i, j) => (i / (n - 1) - .5) * s + (j / (n - 1) - .5) * c;
+    const at = (i, j) => [width * (.5 + .64 * ((i / (n - 1) - .5) * c - (j / (n - 1) - .5) * s)),
+        height * (.54 + .34 * near(i, j) - .5 * (f[j * n + i] - .5))];
+    for (let j = 0; j + 1 < n; j++) for (let i = 0; i + 1 < n; i++) squares.push([i, j, near(i, j)]);
+    for (const [i, j] of squares.sort((a, b) => a[2] - b[2])) {
+        const v = (f[j * n + i] + f[j * n + i + 1] + f[j * n + n + i] + f[j * n + n + i + 1]) / 4;
+        if (!Number.isFinite(v)) continue;
+        const p = map[Math.round(255 * v)];
+        ctx.beginPath();
+        [[i, j], [i + 1, j], [i + 1, j + 1], [i, j + 1]].forEach(q => ctx.lineTo(...at(...q)));
+        ctx.fillStyle = `rgb(${p & 255} ${p >> 8 & 255} ${p >> 16 & 255})`;
+        ctx.strokeStyle = i % 5 && j % 5 ? ctx.fillStyle : colour("soft");
+        ctx.fill();
+        ctx.stroke();
+    }
+};
+
 // The line where bytes cross `level`: marching squares between the middles of pixels.
 export const contour = (ctx, f, w, h, level, x, y, width, height, style = colour("ink")) => {
     const px = i => x + (i + .5) / w * width, py = j => y + (j + .5) / h * height;

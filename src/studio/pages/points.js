@@ -22,6 +22,7 @@ class Points {
         this.history = { step: [], loss: [], test: [], accuracy: [], test_accuracy: [] };
         this.rows = [];
         this.own = [];
+        this.kept = [];
     }
 
     // ---- the link ----
@@ -107,6 +108,7 @@ class Points {
         }
         this.add_row(s, Math.floor(epoch));
         this.show_confusion(s);
+        this.compare();
         this.net.tell_dead(s.dead);
         this.loss.redraw();
         this.accuracy.redraw();
@@ -124,6 +126,23 @@ class Points {
         if (!this.table_open) return;
         this.table.replaceChildren(...this.rows.slice(-60).reverse().map(r => el("tr", {}, el("td", {}, String(r.epoch)),
             el("td", {}, number(r.loss)), el("td", {}, String(r.correct)), el("td", {}, percent(r.accuracy)))));
+    }
+    // What is kept is compared with the training of now; settings that differ are named.
+    keep() {
+        if (!this.state) return;
+        const history = Object.fromEntries(Object.entries(this.history).map(([k, v]) => [k, [...v]]));
+        this.kept = [...this.kept, { setup: this.setup, state: this.state, history }].slice(-4);
+        this.compared.open = true;
+        this.compare();
+        this.loss.redraw();
+        this.accuracy.redraw();
+    }
+    compare() {
+        if (!this.kept.length) return;
+        const all = [...this.kept, { setup: this.setup, state: this.state }], keys = [...SHARED, "device", "threads"].filter(k => new Set(all.map(r => String(r.setup[k]))).size > 1);
+        this.others.replaceChildren(...all.map(({ setup: q, state: s }, i) => el("tr", {}, [i < this.kept.length ? "kept " + (i + 1) : "now",
+            keys.map(k => k + " " + q[k]).join(", ") || "as the others", String(Math.floor(s.step / s.in_epoch)), number(s.loss), percent(s.accuracy),
+            s.step && s.seconds > 0 ? time(s.seconds / s.step) : ""].map(t => el("td", {}, t)))));
     }
     show_confusion(s) {
         const cells = [...this.confusion.querySelectorAll("td.n")];
@@ -185,7 +204,7 @@ class Points {
         const s = this.session, small = this.speed.input;
         return el("div", { className: "bar card", role: "toolbar", "aria-label": "training" }, this.play,
             button("Step", () => s.do("step", { n: 1 }), { id: "step" }), button("Epoch", () => s.do("epoch"), { id: "epoch" }),
-            button("Reset", () => s.do("reset"), { id: "reset" }), button("New weights", () => s.do("reset", { seed: (this.setup.seed + 1) % 101 }), { id: "reseed" }),
+            button("Reset", () => s.do("reset"), { id: "reset" }), button("Keep to compare", () => this.keep(), { id: "keep" }), button("New weights", () => s.do("reset", { seed: (this.setup.seed + 1) % 101 }), { id: "reseed" }),
             el("label", { htmlFor: "speed", className: "note" }, "Speed"), small, this.progress, this.left, this.live);
     }
     left_column(c) {
@@ -224,11 +243,15 @@ class Points {
         epochs.addEventListener("toggle", () => { this.table_open = epochs.open; });
         const text = el("pre", { id: "command" }, "");
         const away = fold("Take it along", el("p", { className: "note" }, "The same training without the page, the same bytes: "), text,
-            el("div", { className: "bar" }, ["command.txt", "net.py", "net.c", "model.onnx", "model.safetensors", "points.csv"].map(n =>
+            el("div", { className: "bar" }, ["command.txt", "net.py", "torch.py", "net.c", "model.onnx", "model.safetensors", "points.csv"].map(n =>
                 button(n, () => save(this.session, n)))));
         away.id = "export";
         away.addEventListener("toggle", async () => { if (away.open) text.textContent = await (await this.session.file("command.txt")).text(); });
-        return el("div", { className: "grid two after" }, fold("Which it takes for which", this.confusion), epochs,
+        this.others = el("tbody");
+        this.compared = fold("Compared", el("p", { className: "note" }, "Curves that are kept stay, dotted, while the next training runs. In PyTorch: ", el("code", {}, "torch.py"), " with ", el("code", {}, "points.csv"), ", below."),
+            el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["", "what differs", "epoch", "loss", "accuracy", "a step"].map(h => el("th", { scope: "col" }, h)))), this.others)));
+        this.compared.id = "compared";
+        return el("div", { className: "grid two after" }, this.compared, fold("Which it takes for which", this.confusion), epochs,
             el("div", { className: "wide" }, away));
     }
     confusion_table() {
@@ -285,7 +308,7 @@ class Points {
     }
     draw_curves(ctx, w, h, one, two) {
         const s = this.history;
-        plot(ctx, w, h, [{ x: s.step, y: s[two], colour: colour("b"), dash: [5, 3] }, { x: s.step, y: s[one], colour: colour("accent") }],
+        plot(ctx, w, h, [...this.kept.map(k => ({ x: k.history.step, y: k.history[one], colour: colour("soft"), dash: [2, 3] })), { x: s.step, y: s[two], colour: colour("b"), dash: [5, 3] }, { x: s.step, y: s[one], colour: colour("accent") }],
             { xlabel: "epoch", y: one === "accuracy" ? [0, 1.02] : undefined });
     }
     draw_line(ctx, w, h) {

@@ -1,7 +1,7 @@
 // Sandboxes: functions and derivatives, gradients through a graph, tensors and their views, broadcasting, modules.
 import { ask, complain, make, place, take_along, write_place } from "/page/link.js";
 import { el, card, button, choose, slide, check, type_in, number } from "/page/form.js";
-import { picture, plot, heat, contour, colour, legend } from "/page/draw.js";
+import { picture, plot, heat, contour, surface, colour, legend } from "/page/draw.js";
 
 const TABS = [["functions", "Functions"], ["gradients", "Gradients"], ["tensors", "Tensors"], ["broadcasting", "Broadcasting"], ["modules", "Modules"]];
 const source = name => el("code", {}, name);
@@ -43,7 +43,7 @@ export const open = async main => {
 // ---- functions ----
 const functions = async to => {
     const { functions: all } = await ask("functions", {});
-    const says = el("pre", { id: "formula" }), state = { name: "tanh", text: "tanh(x)", low: -6, high: 6, slopes: true };
+    const says = el("pre", { id: "formula" }), state = { name: "tanh", text: "tanh(x)", low: -6, high: 6, slopes: true, solid: false, turn: 30 };
     let got = null, seen = null;
     const line = picture("the function and its derivative", 340, (ctx, w, h) => {
         if (!got || got.vars > 1) return;
@@ -62,11 +62,20 @@ const functions = async to => {
         if (!got || got.vars < 2) return;
         const v = got[k].map(x => typeof x === "number" ? x : NaN), n = got.side, up = Array.from({ length: n * n }, (_, i) => v[(n - 1 - Math.floor(i / n)) * n + i % n]);
         const finite = up.filter(Number.isFinite), low = Math.min(...finite), high = Math.max(...finite), span = high - low || 1;
+        if (state.solid) surface(ctx, up.map(x => (x - low) / span), n, w, h, state.turn);
         const bytes = Uint8Array.from(up, x => Number.isFinite(x) ? 255 * (x - low) / span : 127);
-        heat(ctx, bytes, n, n, 0, 0, w, h);
-        for (let level = 1; level < 8; level++) contour(ctx, bytes, n, n, level * 32 - .5, 0, 0, w, h, colour("soft"));
+        if (!state.solid) heat(ctx, bytes, n, n, 0, 0, w, h);
+        for (let level = 1; level < 8 && !state.solid; level++) contour(ctx, bytes, n, n, level * 32 - .5, 0, 0, w, h, colour("soft"));
         maps[["f", "dx", "dy"].indexOf(k)].lastChild.textContent = `${{ f: "f", dx: "df/dx", dy: "df/dy" }[k]}: ${number(low)} (blue) to ${number(high)} (orange)`;
     };
+    const redraw = () => maps.forEach(m => m.firstChild.redraw());
+    const turn = slide("Turned by", { min: 0, max: 359, step: 1 }, 30, v => { state.turn = v; redraw(); }, { id: "turn", live: true });
+    for (const m of maps) m.firstChild.addEventListener("pointermove", e => {
+        if (!state.solid || !e.buttons) return;
+        state.turn = (state.turn + e.movementX + 360) % 360;
+        turn.set(state.turn);
+        redraw();
+    });
     const asked = () => ({ text: state.text, vars: /\by\b/.test(state.text) ? 2 : 1 });
     const run = async () => {
         const mine = seen = {};
@@ -77,7 +86,7 @@ const functions = async to => {
         line.hidden = vars > 1;
         grid.hidden = vars < 2;
         line.redraw();
-        maps.forEach(m => m.firstChild.redraw());
+        redraw();
     };
     const set = name => {
         const f = all.find(q => q.name === name);
@@ -92,9 +101,10 @@ const functions = async to => {
         choose("Two numbers", all.filter(f => f.inputs === 2).map(f => f.name), "add", set, { id: "two" }), text,
         slide("From", { min: -50, max: 49, step: 1 }, -6, v => { state.low = v; if (v < state.high) run(); }, { id: "low" }),
         slide("To", { min: -49, max: 50, step: 1 }, 6, v => { state.high = v; if (v > state.low) run(); }, { id: "high" }),
-        check("show derivatives", true, v => { state.slopes = v; line.redraw(); }))),
+        check("show derivatives", true, v => { state.slopes = v; line.redraw(); }),
+        choose("Of two numbers", [["", "a map"], ["solid", "a surface"]], "", v => { state.solid = !!v; redraw(); }, { id: "as" }), turn)),
     card("What it does", says, line, grid, legend([["f", "accent"], ["df/dx by fac_grad", "b"]]),
-        el("p", { className: "note" }, "An expression of x is a curve, one of x and y a map. It may use + - * / ** < > == and every elementwise operator, such as ", source("sigmoid(3*x) * exp(-x*x)"),
+        el("p", { className: "note" }, "An expression of x is a curve, one of x and y a map or a surface. It may use + - * / ** < > == and every elementwise operator, such as ", source("sigmoid(3*x) * exp(-x*x)"),
             ". The formula above is the one that the kernels are made from. Computed by ", source("src/studio/sandbox_function.c"), "; derivatives by ", source("src/grad/grad.c"), ".")),
     along("curve", asked)));
     set("tanh");

@@ -5,9 +5,11 @@ from .products import bilinear, conv1d, conv2d, conv3d, conv_transpose1d, conv_t
 from .pools import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_max_pool1d, adaptive_max_pool2d, avg_pool1d, avg_pool2d,
     avg_pool3d, max_pool1d, max_pool2d, max_pool3d)
 from .norms import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, normalize, rms_norm
-from .activations import (celu, dropout, dropout1d, dropout2d, dropout3d, elu, gelu, glu, hardsigmoid, hardswish, hardtanh, leaky_relu,
-    logsigmoid, mish, prelu, relu6, selu, silu, softmin, softplus, softsign, tanhshrink, threshold)
-from .images import embedding, interpolate, pixel_shuffle, pixel_unshuffle, unfold
+from .activations import (celu, dropout, dropout1d, dropout2d, dropout3d, elu, gelu, glu, gumbel_softmax, hardshrink, hardsigmoid, hardswish, hardtanh, leaky_relu,
+    logsigmoid, mish, prelu, relu6, selu, silu, softmin, softplus, softshrink, softsign, tanhshrink, threshold)
+from .images import channel_shuffle, embedding, fold, interpolate, pixel_shuffle, pixel_unshuffle, unfold
 from .attention import matmul_scores, scaled_dot_product_attention
 from .losses import (binary_cross_entropy, binary_cross_entropy_with_logits, cosine_similarity, cross_entropy,
     hinge_embedding_loss, huber_loss, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss)
+from .margins import (cosine_embedding_loss, gaussian_nll_loss, margin_ranking_loss, multi_margin_loss, multilabel_soft_margin_loss,
+    pairwise_distance, poisson_nll_loss, soft_margin_loss, triplet_margin_loss)

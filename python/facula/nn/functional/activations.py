@@ -102,3 +102,25 @@ def _dropout_planes(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 dropout1d = dropout2d = dropout3d = _dropout_planes
+
+
+def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    """x where |x| > lambd, else 0."""
+    return T.where(T.abs(x) > lambd, x, T.zeros_like(x))
+
+
+def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by lambd."""
+    return T.relu(x - lambd) - T.relu(-x - lambd)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+    """A soft choice by chance; hard: one-hot, with the gradient of the soft one."""
+    from ...random import rand_like
+    noise = -T.log(-T.log(T.clamp(rand_like(logits), 1e-20, 1 - 1e-7)))
+    y = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return y
+    one = T.scatter(T.zeros_like(y), dim, T.argmax(y, dim, True), 1.0)
+    z: Tensor = one - y.detach() + y
+    return z

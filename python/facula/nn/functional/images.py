@@ -4,7 +4,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import functional as T
+import numpy as np
+
+from ... import _facula, functional as T
 from ..._facula import Tensor, apply
 from ...functional import pad
 from .common import Size, _words, many
@@ -56,3 +58,24 @@ def unfold(x: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size = 0, 
     h, w = ((x.shape[2] - dh * (kh - 1) - 1) // sh + 1, (x.shape[3] - dw * (kw - 1) - 1) // sw + 1)
     rows = [x[:, :, i * dh:i * dh + sh * (h - 1) + 1:sh, j * dw:j * dw + sw * (w - 1) + 1:sw] for i in range(kh) for j in range(kw)]
     return T.stack(rows, 2).reshape(x.shape[0], x.shape[1] * kh * kw, h * w)
+
+
+def channel_shuffle(x: Tensor, groups: int) -> Tensor:
+    """Channels of the groups, in turn."""
+    return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]).transpose(1, 2).reshape(x.shape)
+
+
+def fold(x: Tensor, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> Tensor:
+    """Patches, as columns, added up to images: the opposite of unfold."""
+    (height, width), (kh, kw), (dh, dw) = many(output_size, 2), many(kernel_size, 2), many(dilation, 2)
+    (ph, pw), (sh, sw) = many(padding, 2), many(stride, 2)
+    h, w = (height + 2 * ph - dh * (kh - 1) - 1) // sh + 1, (width + 2 * pw - dw * (kw - 1) - 1) // sw + 1
+    channels, tall, wide = x.shape[1] // (kh * kw), height + 2 * ph, width + 2 * pw
+    if x.shape[2] != h * w:
+        raise _facula.ShapeError(f"fold: {x.shape[2]} columns, {h} x {w} were expected")
+    place = np.arange(tall * wide).reshape(tall, wide)
+    at = np.stack([place[i * dh:i * dh + sh * (h - 1) + 1:sh, j * dw:j * dw + sw * (w - 1) + 1:sw] for i in range(kh) for j in range(kw)])
+    columns = x.reshape(x.shape[0], channels, kh * kw * h * w)
+    index = T.expand(Tensor(np.ascontiguousarray(at.reshape(1, 1, -1))), *columns.shape)
+    flat = T.scatter_add(T.zeros(x.shape[0], channels, tall * wide, dtype=x.dtype), 2, index, columns)
+    return flat.reshape(x.shape[0], channels, tall, wide)[:, :, ph:ph + height, pw:pw + width]

@@ -1,7 +1,11 @@
 """Losses."""
 from __future__ import annotations
 
-from ... import functional as T
+import warnings
+
+import numpy as np
+
+from ... import _facula, functional as T
 from ..._facula import Tensor, apply
 from ...dtypes import int64
 from ...functional import log_softmax
@@ -19,9 +23,30 @@ def _reduced(x: Tensor, reduction: str) -> Tensor:
     raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
 
 
+def _check_labels(who: str, labels: Tensor, classes: int, ignore_index: int) -> None:
+    """Labels that are there already, as those of data sets are, must be some of the classes."""
+    if not labels._is_there or not labels.device.name.startswith("cpu"):
+        return
+    array = np.asarray(labels)
+    wrong = array[((array < 0) | (array >= classes)) & (array != ignore_index)]
+    if wrong.size:
+        raise IndexError(f"{who}: label {wrong.flat[0]} of {classes} classes")
+
+
+def _same_shapes(who: str, x: Tensor, target: Tensor) -> None:
+    if x.shape != target.shape:
+        raise _facula.ShapeError(f"{who}: shapes {x.shape} and {target.shape} differ")
+
+
+def _check_shapes(who: str, x: Tensor, target: Tensor) -> None:
+    if x.shape != target.shape:
+        warnings.warn(f"{who}: shapes {x.shape} and {target.shape} differ, so one is repeated for the other; is that meant?", stacklevel=3)
+
+
 def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """-x[label], x being logarithms of probabilities."""
     labels = cast(target, int64)
+    _check_labels("nll_loss", labels, x.shape[1 if x.ndim > 1 else 0], ignore_index)
     counts = labels != ignore_index
     safe = T.where(counts, labels, T.zeros_like(labels))
     picked = -T.gather(x, 1, safe.unsqueeze(1)).squeeze(1) if x.ndim > 1 else -x[safe]
@@ -48,6 +73,7 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignor
     if x.ndim == 1:
         return cross_entropy(x.unsqueeze(0), target.reshape(1), weight, ignore_index, reduction, label_smoothing)
     if weight is None and reduction in ("mean", "sum", "none"):
+        _check_labels("cross_entropy", target, x.shape[1], ignore_index)
         attrs = _words(reduction=reduction, ignore=True, ignore_index=ignore_index, label_smoothing=label_smoothing or None)
         return apply("cross_entropy", attrs, 0, x, cast(target, int64))
     loss = nll_loss(log_softmax(x, 1), target, weight, ignore_index, reduction)
@@ -60,15 +86,18 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignor
 
 
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    _check_shapes("mse_loss", x, target)
     d = x - target
     return _reduced(d * d, reduction)
 
 
 def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    _check_shapes("l1_loss", x, target)
     return _reduced(T.abs(x - target), reduction)
 
 
 def smooth_l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    _check_shapes("smooth_l1_loss", x, target)
     d = T.abs(x - target)
     if beta == 0:
         return _reduced(d, reduction)
@@ -76,12 +105,14 @@ def smooth_l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", beta: flo
 
 
 def huber_loss(x: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    _check_shapes("huber_loss", x, target)
     d = T.abs(x - target)
     return _reduced(T.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
 
 
 def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
                                      pos_weight: Tensor | None = None) -> Tensor:
+    _same_shapes("binary_cross_entropy_with_logits", x, target)
     soft = apply("softplus", None, 0, -x)
     if pos_weight is None:
         losses = (1 - target) * x + soft
@@ -91,6 +122,7 @@ def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, weight: Tensor |
 
 
 def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    _same_shapes("binary_cross_entropy", x, target)
     low = Tensor(-100.0, dtype=x.dtype)
     losses = -(target * T.maximum(T.log(x), low) + (1 - target) * T.maximum(T.log(1 - x), low))
     return _reduced(losses if weight is None else losses * weight, reduction)

@@ -68,23 +68,37 @@ class Dropout2d(Dropout):
 Dropout1d = Dropout3d = Dropout2d
 
 
-class ZeroPad2d(Module):
+class _Pad(Module):
+    """Pads before and after the last dims: one number, or two a dim, the last dim first."""
+
+    dims, mode = 2, "constant"
+
     def __init__(self, padding: F.Size) -> None:
         super().__init__()
-        self.padding = F.many(padding, 4)
+        self.padding, self.value = F.many(padding, 2 * self.dims), 0.0
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.pad(x, self.padding)
+        return F.pad(x, self.padding, self.mode, self.value)
+
+    def extra_repr(self) -> str:
+        return f"{tuple(self.padding)}"
 
 
-class ReflectionPad2d(ZeroPad2d):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pad(x, self.padding, "reflect")
+class _ConstantPad(_Pad):
+    def __init__(self, padding: F.Size, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
 
 
-class ReplicationPad2d(ZeroPad2d):
-    def forward(self, x: Tensor) -> Tensor:
-        return F.pad(x, self.padding, "replicate")
+def _pad(name: str, base: type[_Pad], dims: int, mode: str) -> type[Any]:
+    return type(f"{name}{dims}d", (base,), {"dims": dims, "mode": mode, "__module__": "facula.nn", "__doc__": f"{name} of {dims} dims."})
+
+
+ZeroPad1d, ZeroPad2d, ZeroPad3d = (_pad("ZeroPad", _Pad, n, "constant") for n in (1, 2, 3))
+ConstantPad1d, ConstantPad2d, ConstantPad3d = (_pad("ConstantPad", _ConstantPad, n, "constant") for n in (1, 2, 3))
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = (_pad("ReflectionPad", _Pad, n, "reflect") for n in (1, 2, 3))
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (_pad("ReplicationPad", _Pad, n, "replicate") for n in (1, 2, 3))
+CircularPad1d, CircularPad2d, CircularPad3d = (_pad("CircularPad", _Pad, n, "circular") for n in (1, 2, 3))
 
 
 class Upsample(Module):
@@ -103,3 +117,53 @@ class PixelShuffle(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.pixel_shuffle(x, self.upscale_factor)
+
+
+class PixelUnshuffle(Module):
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.pixel_unshuffle(x, self.downscale_factor)
+
+
+class ChannelShuffle(Module):
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.channel_shuffle(x, self.groups)
+
+
+class Unfold(Module):
+    """The patches of images, as columns."""
+
+    def __init__(self, kernel_size: F.Size, dilation: F.Size = 1, padding: F.Size = 0, stride: F.Size = 1) -> None:
+        super().__init__()
+        self.options = (kernel_size, dilation, padding, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.unfold(x, *self.options)
+
+
+class Fold(Unfold):
+    """Patches, as columns, added up to images."""
+
+    def __init__(self, output_size: F.Size, kernel_size: F.Size, dilation: F.Size = 1, padding: F.Size = 0, stride: F.Size = 1) -> None:
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.fold(x, self.output_size, *self.options)
+
+
+class UpsamplingNearest2d(Upsample):
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor)
+
+
+class UpsamplingBilinear2d(Upsample):
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)

@@ -50,7 +50,11 @@ def softplus(g: Graph, x: Value, beta: float = 1, threshold: float = 20) -> Valu
 
 @row("log_sigmoid_forward")
 def log_sigmoid(g: Graph, x: Value) -> list[Any]:
-    return [g.op("neg", g.op("softplus", g.op("neg", x))), None]
+    y = g.op("neg", g.op("softplus", g.op("neg", x)))
+    room = g.wanted[1] if len(g.wanted) > 1 else None       # torch's own backward reads it; ours does not
+    if room is None:
+        return [y, None]
+    return [y, g.op("exp", g.op("neg", g.op("abs", x))) if room[1] == x.shape else g.full(room[1], 0, room[0])]
 
 
 rows["log_sigmoid"] = lambda g, x: g.op("neg", g.op("softplus", g.op("neg", x)))

@@ -1,7 +1,6 @@
 """Rows that make tensors, convert and copy them."""
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -99,66 +98,3 @@ def convert(g: Graph, x: Value, dtype: str) -> Value:
 @row("tril_indices", "triu_indices")
 def _triangle(g: Graph, *_: Any) -> Value:
     raise Refused("indices of triangles")
-
-
-# ---- random numbers: the same for a seed and a place, whatever runs around -----------------------------------------
-
-
-def _counter(g: Graph) -> Value:
-    if g.counter is None:
-        raise Refused("random numbers of torch")
-    return g.counter
-
-
-def _random(g: Graph, op: str, shape: Sequence[int], dt: str) -> Value:
-    inner = "f32" if dt in ("f16", "bf16") else dt
-    if kind(dt) != 2:
-        raise Refused("integers")
-    return g.cast(g.op(op, _counter(g), g.ints(shape), dtype=inner), dt)
-
-
-@row("uniform")
-def uniform(g: Graph, x: Value, low: float = 0, high: float = 1, *_: Any) -> Value:
-    y = _random(g, "random_uniform", x.shape, x.dt)
-    return y if (low, high) == (0, 1) else g.add(g.mul(y, high - low), low)
-
-
-@row("normal_functional")
-def normal(g: Graph, x: Value, mean: float = 0, std: float = 1, *_: Any) -> Value:
-    y = _random(g, "random_normal", x.shape, x.dt)
-    return y if (mean, std) == (0, 1) else g.add(g.mul(y, std), mean)
-
-
-@row("bernoulli.p")
-def bernoulli_p(g: Graph, x: Value, p: float = 0.5, *_: Any) -> Value:
-    u = _random(g, "random_uniform", x.shape, "f32")
-    return g.cast(g.compare("less", u, p), x.dt)
-
-
-@row("bernoulli")
-def bernoulli(g: Graph, x: Value, *_: Any) -> Value:
-    u = _random(g, "random_uniform", x.shape, x.dt)
-    return g.cast(g.compare("less", u, x), x.dt)
-
-
-@row("native_dropout")
-def native_dropout(g: Graph, x: Value, p: float, train: bool | None) -> list[Value]:
-    if not train or p == 0:
-        return [x, g.full(x.shape, True, "bool")]
-    if p == 1:
-        return [g.full(x.shape, 0, x.dt), g.full(x.shape, False, "bool")]
-    kept = g.compare("less", _random(g, "random_uniform", x.shape, "f32"), 1 - p)
-    return [g.mul(g.mul(x, g.cast(kept, x.dt)), 1 / (1 - p)), kept]
-
-
-@row("native_dropout_backward")
-def native_dropout_backward(g: Graph, dy: Value, mask: Value, scale: float) -> Value:
-    return g.mul(g.mul(dy, g.cast(mask, dy.dt)), scale)
-
-
-@row("randperm")
-def randperm(g: Graph, n: int, *_: Any) -> Value:
-    dt = g.wanted[0][0] if g.wanted and g.wanted[0] else "i64"
-    return g.cast(g.op("permutation", _counter(g), g.number(n, "i64")), dt)
-
-

@@ -12,6 +12,14 @@ def _channels(g: Graph, c: Value, rank: int) -> Value:
     return g.reshape(c, (c.shape[0],) + (1,) * (rank - 2))
 
 
+def _wide(g: Graph, x: Value, others: Sequence[Value | None]) -> Value:
+    """x in the dtype of its parameters: autocast norms bf16 or f16 with weights and statistics of f32."""
+    dts = {t.dt for t in others if t is not None}
+    if len(dts) > 1 or (dts and x.dt not in ("bf16", "f16") and dts != {x.dt}):
+        raise Refused("a norm of two dtypes")
+    return g.cast(x, dts.pop()) if dts else x
+
+
 def _own(g: Graph, x: Value, eps: float, w: Value | None, b: Value | None) -> tuple[Value, Value, Value]:
     """y, mean and variance (biased) of a norm in training."""
     c = x.shape[1]
@@ -25,8 +33,7 @@ def _normed(g: Graph, x: Value, w: Value | None, b: Value | None, rm: Value | No
             eps: float) -> tuple[Value, Value, Value, Any, Any]:
     if x.rank < 2 or not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
-    if any(t is not None and t.dt != x.dt for t in (w, b, rm, rv)):
-        raise Refused("a norm of two dtypes")
+    x = _wide(g, x, (w, b, rm, rv))
     c = x.shape[1]
     if not training:
         if rm is None or rv is None:
@@ -77,7 +84,8 @@ def batch_norm_backward(g: Graph, dy: Value, x: Value, w: Any, rm: Any, rv: Any,
                         mask: Sequence[bool]) -> list[Any]:
     if x.rank < 2 or not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
-    c = x.shape[1]
+    x = _wide(g, x, (w, rm, rv))
+    dy, c = g.cast(dy, x.dt), x.shape[1]
     scale = g.full((c,), 1, x.dt) if w is None else w
     if training:
         dx, dw, db = g.ops("batch_norm_grad", x, dy, scale, results=3, epsilon=eps)
@@ -92,8 +100,9 @@ def batch_norm_backward(g: Graph, dy: Value, x: Value, w: Any, rm: Any, rv: Any,
 
 @row("native_layer_norm")
 def native_layer_norm(g: Graph, x: Value, shape: Sequence[int], w: Any, b: Any, eps: float) -> list[Any]:
-    if not x.count or kind(x.dt) != 2 or any(t is not None and t.dt != x.dt for t in (w, b)):
+    if not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
+    x = _wide(g, x, (w, b))
     if w is None and b is not None:
         w = g.full(shape, 1, x.dt)
     return g.ops("layer_norm", x, w, b, results=3, axis=x.rank - len(shape), epsilon=eps)
@@ -104,6 +113,8 @@ def native_layer_norm_backward(g: Graph, dy: Value, x: Value, shape: Sequence[in
                                mask: Sequence[bool]) -> list[Any]:
     if not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
+    x = _wide(g, x, (w, b))
+    dy = g.cast(dy, x.dt)
     inner = list(range(x.rank - len(shape), x.rank))
     outer = list(range(x.rank - len(shape)))
     mean, inv = g.cast(mean, x.dt), g.cast(inv, x.dt)
@@ -130,6 +141,7 @@ def _grouped(g: Graph, x: Value, groups: int) -> Value:
 def native_group_norm(g: Graph, x: Value, w: Any, b: Any, n: int, c: int, hw: int, groups: int, eps: float) -> list[Any]:
     if not x.count or kind(x.dt) != 2:
         raise Refused("a norm of nothing")
+    x = _wide(g, x, (w, b))
     flat = _grouped(g, x, groups)
     mean = g.reduce("mean", flat, [2], True)
     d = g.sub(flat, mean)
@@ -144,6 +156,8 @@ def native_group_norm_backward(g: Graph, dy: Value, x: Value, mean: Value, inv: 
                                mask: Sequence[bool]) -> list[Any]:
     if not x.count:
         raise Refused("a norm of nothing")
+    x = _wide(g, x, (w,))
+    dy, mean, inv = g.cast(dy, x.dt), g.cast(mean, x.dt), g.cast(inv, x.dt)
     shape = (n, groups, c // groups, hw)
     m, i = g.reshape(mean, (n, groups, 1, 1)), g.reshape(inv, (n, groups, 1, 1))
     hat = g.mul(g.sub(g.reshape(x, shape), m), i)
@@ -153,3 +167,28 @@ def native_group_norm_backward(g: Graph, dy: Value, x: Value, mean: Value, inv: 
     dx = g.reshape(g.mul(i, g.sub(g.sub(dh, m1), g.mul(hat, m2))), x.shape)
     dw, db = g.reshape(g.reduce("sum", g.mul(d, hat), [0, 3]), (c,)), g.reshape(g.reduce("sum", d, [0, 3]), (c,))
     return [dx if mask[0] else None, dw if mask[1] else None, db if mask[2] else None]
+
+
+# ---- weights by direction and length -------------------------------------------------------------------------------
+
+
+def _directions(g: Graph, v: Value, dim: int) -> tuple[Value, list[int]]:
+    """The length of v for each index of a dim."""
+    axes = [k for k in range(v.rank) if k != dim % v.rank]
+    wide = g.cast(v, "f32") if v.dt in ("f16", "bf16") else v
+    return g.op("sqrt", g.reduce("sum", g.mul(wide, wide), axes, True)), axes
+
+
+@row("_weight_norm_interface")
+def weight_norm(g: Graph, v: Value, size: Value, dim: int = 0) -> list[Value]:
+    norms, _ = _directions(g, v, dim)
+    return [g.mul(v, g.cast(g.div(size, norms), v.dt)), norms]
+
+
+@row("_weight_norm_interface_backward")
+def weight_norm_backward(g: Graph, dw: Value, v: Value, size: Value, norms: Value, dim: int) -> list[Value]:
+    _, axes = _directions(g, v, dim)
+    norms = g.cast(norms, v.dt)
+    along = g.div(g.reduce("sum", g.mul(dw, v), axes, True), norms)
+    rest = g.sub(dw, g.mul(v, g.div(along, norms)))
+    return [g.mul(rest, g.div(size, norms)), along]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..graph import Graph, Operand, Refused, Value
+from ..graph import Graph, Operand, Refused, Value, kind
 from . import elementwise as e
 from . import unary  # noqa: F401  (its rows are read below)
 from .table import row, rows
@@ -113,6 +113,24 @@ def fused_sgd(g: Graph, ps: list[Value], ds: list[Value], bufs: list[Value], wei
     return {0: next_p, 2: next_b} if momentum else {0: next_p}
 
 
+# ---- gradient scalers ----------------------------------------------------------------------------------------------
+
+
 @row("_amp_foreach_non_finite_check_and_unscale")
-def unscale(g: Graph, xs: list[Value], found: Value, inverse: Value) -> Any:
-    raise Refused("checked on the host")
+def unscale(g: Graph, xs: list[Value], found: Value, inverse: Value) -> dict[int, Any]:
+    """Gradients by 1 / scale, and 1 where one of them is no number."""
+    for x in xs:
+        if kind(x.dt) != 2 or not x.count:
+            raise Refused("gradients that are no numbers")
+        no_number = g.op("or", g.op("isnan", x), g.op("isinf", x))
+        found = g.op("max", found, g.cast(g.reduce("reduce_max", g.cast(no_number, "u8"), list(range(x.rank))) if x.rank else no_number, found.dt))
+    return {0: [g.cast(g.mul(g.cast(x, "f32") if x.dt in ("f16", "bf16") else x, inverse), x.dt) for x in xs], 1: found}
+
+
+@row("_amp_update_scale")
+def update_scale(g: Graph, scale: Value, steps: Value, found: Value, growth: float, backoff: float, interval: int) -> dict[int, Value]:
+    bad = g.compare("greater", found, 0)
+    more, larger = g.add(steps, 1), g.mul(scale, growth)
+    due = g.compare("equal", more, interval)
+    grown = g.where(g.op("and", due, g.op("not", g.op("isinf", larger))), larger, scale)
+    return {0: g.where(bad, g.mul(scale, backoff), grown), 1: g.where(g.op("or", bad, due), 0, more)}

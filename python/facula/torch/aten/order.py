@@ -15,6 +15,11 @@ def _sorted(g: Graph, x: Value, axis: int) -> tuple[Value, Value]:
     return y, at
 
 
+def largest(g: Graph, x: Value, n: int) -> list[Value]:
+    """The n largest of each row, and where they are."""
+    return g.ops("top_k", x, g.number(n, "i64"), results=2, axis=x.rank - 1)
+
+
 def _one(g: Graph, x: Value, at: Value, axis: int) -> Value:
     return g.op("gather_elements", x, at, axis=axis)
 

@@ -5,6 +5,7 @@
 #include <ATen/Functions.h>
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/NativeFunctions.h>
 #include <ATen/native/DispatchStub.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
@@ -71,19 +72,24 @@ static at::Tensor dark_from(int64_t len, int64_t rows, const at::Tensor& q) {
   auto mask = at::empty({1, 1, 1, rows}, q.options());
   return mask.copy_(here.to(q.scalar_type()));
 }
+// Keys and values with their room.
+static bool into_room(at::Tensor& k, at::Tensor& v, int64_t& len, int64_t& rows) {
+  auto gk = in_room(k), gv = in_room(v);
+  if (!gk || !gv || gk->room.size(1) != gv->room.size(1)) return false;
+  len = gk->len;
+  rows = gk->room.size(1);
+  k = gk->room.view({k.size(0), k.size(1), rows, k.size(3)});
+  v = gv->room.view({v.size(0), v.size(1), rows, v.size(3)});
+  return true;
+}
 static void forward(const c10::OperatorHandle& op, Stack* stack) {
   Arguments a{op.schema(), stack};
   auto q = a.tensor("query"), k = a.tensor("key"), v = a.tensor("value");
   TORCH_CHECK(a.at("dropout_p").toDouble() == 0, "ocl: attention as one call has no dropout");
   auto mask = a.optional("attn_bias");
   const int64_t keys = k.size(2);
-  auto gk = in_room(k), gv = in_room(v);
-  if (gk && gv && !mask && !a.at("is_causal").toBool() && gk->room.size(1) == gv->room.size(1)) {
-    const int64_t rows = gk->room.size(1);
-    mask = dark_from(gk->len, rows, q);
-    k = gk->room.view({k.size(0), k.size(1), rows, k.size(3)});
-    v = gv->room.view({v.size(0), v.size(1), rows, v.size(3)});
-  }
+  int64_t len, rows;
+  if (!mask && !a.at("is_causal").toBool() && into_room(k, v, len, rows)) mask = dark_from(len, rows, q);
   auto [y, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, a.at("is_causal").toBool(), mask, a.scale());
   stack->erase(stack->end() - op.schema().arguments().size(), stack->end());
   stack->emplace_back(y);
@@ -196,13 +202,49 @@ static at::Tensor encoder_layer(const at::Tensor& src, int64_t dim, int64_t head
   return norm(x + feed(x), g2, b2);
 }
 
+// ---- masks over what grows: booleans that a model makes of few integers, which the host has.  torch makes numbers of them, of
+// another size in each step, and the program would be another one; so they are spread over the room before that.  A mask that
+// the device computes goes with the cat itself.
+static OT dark_too(const at::Tensor& mask, int64_t len, int64_t rows) {
+  at::Tensor here;
+  {
+    std::lock_guard<std::recursive_mutex> g(rec().mu);
+    if (!is_known(state_of(mask))) return {};
+    Below b;
+    Dims sizes(mask.sizes().begin(), mask.sizes().end());
+    sizes.back() = rows;
+    here = at::zeros(sizes, at::TensorOptions().dtype(at::kBool));
+    here.narrow(-1, 0, len).copy_(host_of(ref_of(mask)));
+  }
+  return at::empty(here.sizes(), mask.options()).copy_(here);
+}
+static at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OT& mask, double dropout, bool causal,
+                            std::optional<double> scale, bool shared) {
+  const bool learns = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  const bool ours = !learns && !causal && is_there(mask) && mask->scalar_type() == at::kBool && mask->is_privateuseone() &&
+                    k.is_privateuseone() && v.is_privateuseone() &&
+                    choice(q, k, v, mask, dropout, causal, scale, shared) == (int64_t)sdp::SDPBackend::overrideable;
+  auto kr = k, vr = v;
+  int64_t len, rows;
+  if (ours && into_room(kr, vr, len, rows))
+    if (auto dark = dark_too(*mask, len, rows))
+      return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(q, kr, vr, 0.0, false, dark, scale));
+  return at::native::scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale, shared);
+}
+
+// nn.TransformerEncoder would make nested tensors, which are not here, of a batch whose padding is at the end.
+static bool is_left_aligned(const at::Tensor&, const at::Tensor&) { return false; }
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("scaled_dot_product_attention", TORCH_FN(attention));
+  m.impl("_nested_tensor_from_mask_left_aligned", TORCH_FN(is_left_aligned));
   m.impl("_scaled_dot_product_fused_attention_overrideable", torch::CppFunction::makeFromBoxedFunction<&forward>());
   m.impl("_scaled_dot_product_fused_attention_overrideable_backward", torch::CppFunction::makeFromBoxedFunction<&backward>());
   m.impl("_native_multi_head_attention", TORCH_FN(multi_head));
   m.impl("_transformer_encoder_layer_fwd", TORCH_FN(encoder_layer));
 }
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  m.impl("scaled_dot_product_attention", TORCH_FN(attention));
   m.impl("_scaled_dot_product_fused_attention_overrideable_backward", torch::CppFunction::makeFromBoxedFunction<&backward_twice>());
 }
 }  // namespace ocl

@@ -1,5 +1,6 @@
 // What torch's CPU kernels refuse and its meta kernels, which know shapes only, let pass.
 #include "lazy.h"
+#include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <unordered_set>
 
@@ -21,6 +22,19 @@ static void check_parameters(const OpInfo& I, const c10::IValue* a) {
                 number(a[1]), " > to=", number(a[2]));
   } else if (I.name == "aten::bernoulli_.float") {
     TORCH_CHECK(!(number(a[1]) < 0 || number(a[1]) > 1), "bernoulli_ expects p to be in [0, 1], but got p=", number(a[1]));
+  } else if (name == "aten::exponential_") {
+    TORCH_CHECK(!(number(a[1]) <= 0), "exponential_ expects lambda > 0.0, but found lambda=", number(a[1]));
+  } else if (name == "aten::cauchy_") {
+    TORCH_CHECK(!(number(a[2]) <= 0), "cauchy_ expects sigma > 0.0, but found sigma=", number(a[2]));
+  } else if (name == "aten::log_normal_") {
+    TORCH_CHECK(!(number(a[2]) <= 0), "log_normal_ expects std > 0.0, but found std=", number(a[2]));
+  } else if (name == "aten::geometric_") {
+    TORCH_CHECK(!(number(a[1]) <= 0 || number(a[1]) >= 1), "geometric_ expects p to be in (0, 1), but got p=", number(a[1]));
+  } else if (I.name == "aten::random_.from") {
+    TORCH_CHECK(!(number(a[1]) >= number(a[2])), "random_ expects 'from' to be less than 'to', but got from=", number(a[1]),
+                " >= to=", number(a[2]));
+  } else if (I.name == "aten::random_.to") {
+    TORCH_CHECK(!(number(a[1]) <= 0), "random_ expects 'from' to be less than 'to', but got from=0 >= to=", number(a[1]));
   }
 }
 
@@ -54,8 +68,33 @@ static void check_overlap(const OpInfo& I, const c10::IValue* a) {
   }
 }
 
+// What is written in place keeps its shape.
+static void check_shape(const OpInfo& I, const c10::IValue* a) {
+  if (!I.pointwise || I.has_out || !I.writes[0] || !a[0].isTensor()) return;
+  auto to = a[0].toTensor().sizes();
+  std::vector<int64_t> all(to.begin(), to.end());
+  for (size_t i = 1; i < I.kind.size(); i++)
+    if (a[i].isTensor() && a[i].toTensor().defined()) all = at::infer_size(all, a[i].toTensor().sizes());
+  TORCH_CHECK(to == c10::IntArrayRef(all), "output with shape ", to, " doesn't match the broadcast shape ", c10::IntArrayRef(all));
+}
+
 void check(const OpInfo& I, const c10::IValue* arguments) {
   if (I.random) check_parameters(I, arguments);
-  if (I.has_writes) check_overlap(I, arguments);
+  if (!I.has_writes) return;
+  check_shape(I, arguments);
+  check_overlap(I, arguments);
+}
+
+// Numbers of the host, copies from it, and indices may be there; other tensors are a mistake of the caller.
+void check_places(const Call& c) {
+  if (c.op->masks || c.op->dynamic || c.op->name == "aten::copy_") return;
+  const Ref* host = nullptr;
+  bool here = false;
+  for (auto& r : c.in) {
+    here |= r.s != nullptr;
+    if (!r.s && r.host.defined() && r.host.dim() && r.host.device().is_cpu()) host = &r;
+  }
+  TORCH_CHECK(!here || !host, "Expected all tensors to be on the same device, but found at least two devices, ocl:", c.device,
+              " and cpu! (", c.op->name, ")");
 }
 }  // namespace ocl

@@ -44,6 +44,12 @@ struct Alloc final : c10::Allocator {
 static Alloc alloc_;
 c10::Allocator* allocator() { return &alloc_; }
 c10::DataPtr data_of(State* s) { return {s->ticket, s, &storage_gone, here(s->device)}; }
+State* state_in(const c10::StorageImpl& st) {
+  auto& p = st.data_ptr();
+  TORCH_CHECK_NOT_IMPLEMENTED(p.get_deleter() == &storage_gone, "ocl: a part of a storage has no memory of its own on this device; "
+                              "take storage.cpu() first");
+  return (State*)p.get_context();
+}
 REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &alloc_);
 
 // ---- pinned memory: plain host memory that is remembered
@@ -155,7 +161,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     return i != pins_.begin() && (--i, (char*)p < i->first + std::max<size_t>(i->second, 1));
   }
   void resizePrivateUse1Bytes(const c10::Storage& st, size_t n) const override {
-    auto* old = (State*)st.data_ptr().get_context();
+    auto* old = state_in(*st.unsafeGetStorageImpl());
     State* s = state_new(n, old ? old->device : current_);
     if (old) settle(old);
     if (old && old->bytes && (old->block || old->segment == rec().segment)) {

@@ -3,7 +3,7 @@
 // data and not in sizes, and one program serves them all.  The cat's own tensor gets its contents when
 // somebody reads more of it than what came last; attention reads the room, and masks what is not there
 // (attention.cpp).  A room is written once and never given out, so nothing can change it later.  With a
-// mask of its own, causal, or in a gradient attention reads the cat itself.
+// mask that the device computes, causal, or in a gradient attention reads the cat itself.
 #include "lazy.h"
 #include <ATen/Functions.h>
 

@@ -89,6 +89,7 @@ struct OpInfo {
   bool fresh = false, pointwise = false, dynamic = false, random = false, has_out = false;
   bool has_writes = false;
   bool lift = false;                    // its floating-point arguments are numbers, not structure
+  bool masks = false;                   // masks may be among its indices: see masks.cpp
   bool product = false;                 // torch's switch of precision speaks of it
   explicit OpInfo(const c10::OperatorHandle& o);
 };
@@ -135,6 +136,9 @@ Recorder& rec();
 void flush(const char* why);
 void record(const OpInfo&, Stack*);
 void check(const OpInfo&, const c10::IValue* arguments);
+void check_places(const Call&);                     // one device
+bool takes_masks(const std::string& name);          // of an operator
+void plain_indices(const OpInfo&, c10::IValue* arguments);   // masks become places
 at::Tensor host_of(const Ref&);
 State* state_of(const at::Tensor&);
 at::Tensor make(c10::ScalarType, c10::IntArrayRef sizes, c10::IntArrayRef strides, int device);
@@ -178,6 +182,7 @@ c10::OperatorHandle real_op(const Call&, Stack&);   // what the CPU and meta ker
 bool is_lifted(const OpInfo&, size_t argument, const c10::IValue&);
 void replay(Call&, Stack&);                         // by torch's CPU kernels
 void run_on_host(Call&, Stack* out);
+void run_into(Call&, const Stack& arguments, Stack* out);   // data tells the sizes of out=
 void store(Call&, Stack&);                          // what replay gave, to the call's results
 void drop(Call&);
 const at::Tensor& resize(const at::Tensor&, c10::IntArrayRef, std::optional<c10::MemoryFormat>);

@@ -8,6 +8,7 @@ MemoryStat memory_stat();
 void memory_trim();                 // gives back what is kept for later
 void memory_reset_peak();
 c10::DataPtr data_of(State*);       // device.cpp
+State* state_in(const c10::StorageImpl&);
 void set_device_count(int n);
 void set_current_device(int n);
 }  // namespace ocl

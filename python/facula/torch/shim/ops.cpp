@@ -1,13 +1,14 @@
 // Factories, views, copies, reads, the two recurrent cells, and the registration of everything else
 // in one loop.
 #include "lazy.h"
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/WrapDimUtils.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 #include "flush.h"
 #include "memory.h"
@@ -36,7 +37,7 @@ at::Tensor make_with_state(State* s, const Ref& r) {
   return wrapped(s, s->bytes, r.dtype, r.sizes, r.strides, r.offset);
 }
 State* state_of(const at::Tensor& t) {
-  return (State*)t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->data_ptr().get_context();
+  return state_in(*t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
 }
 
 static at::Tensor view_of(const at::Tensor& t, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
@@ -81,8 +82,14 @@ static at::Tensor view_as_complex(const at::Tensor& t) {
   r.unsafeGetTensorImpl()->set_storage_and_dtype(t.storage(), c10::scalarTypeToTypeMeta(c10::toComplexType(t.scalar_type())));
   return r;
 }
+// torch.use_deterministic_algorithms: nothing is left of what memory held before.
+static at::Tensor filled(at::Tensor t) {
+  auto& all = at::globalContext();
+  if (!all.deterministicAlgorithms() || !all.deterministicFillUninitializedMemory() || !t.numel()) return t;
+  return at::native::fill_empty_deterministic_(t);
+}
 static at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<c10::ScalarType> dt, std::optional<c10::Layout>, std::optional<c10::Device> dev, std::optional<bool>) {
-  return make(dt.value_or(c10::get_default_dtype_as_scalartype()), size, stride, index_of(dev));
+  return filled(make(dt.value_or(c10::get_default_dtype_as_scalartype()), size, stride, index_of(dev)));
 }
 static at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dt, std::optional<c10::Layout>, std::optional<c10::Device> dev, std::optional<bool>, std::optional<c10::MemoryFormat> mf) {
   Dims st(size.size());
@@ -90,7 +97,7 @@ static at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dt
   for (int i = (int)size.size() - 1; i >= 0; i--) { st[i] = n; n *= std::max<int64_t>(size[i], 1); }
   auto t = make(dt.value_or(c10::get_default_dtype_as_scalartype()), size, st, index_of(dev));
   if (mf && *mf != c10::MemoryFormat::Contiguous && *mf != c10::MemoryFormat::Preserve) t.unsafeGetTensorImpl()->empty_tensor_restride(*mf);
-  return t;
+  return filled(t);
 }
 const at::Tensor& resize(const at::Tensor& t, c10::IntArrayRef size, std::optional<c10::MemoryFormat> mf) {
   auto* im = t.unsafeGetTensorImpl();
@@ -283,15 +290,6 @@ static int64_t register_all(bool foreach) {
 // without these the conjugate fallback clones the source, whose copy comes back here, for ever
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough()); }
 TORCH_LIBRARY_IMPL(aten, Negative, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); m.impl("_copy_from_and_resize", torch::CppFunction::makeFallthrough()); }
-// autocast: everything falls through but the matmul family (half) and the losses (float)
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
-TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
-#define H(op) KERNEL_PRIVATEUSEONE(op, lower_precision_fp)
-#define S(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
-  H(mm) H(bmm) H(matmul) H(addmm) H(baddbmm) H(linear) H(conv1d) H(conv2d) H(conv3d) H(scaled_dot_product_attention)
-  S(log_softmax, int) S(softmax, int) S(layer_norm) S(nll_loss) S(cross_entropy_loss) S(mse_loss) S(exp) S(log)
-}
-
 // ---- what Python calls as torch.ops.ocl.*: no header of Python's, one binary for every Python
 void count_fallback(const std::string& op, const char* why) {
   auto& R = rec();

@@ -187,7 +187,8 @@ static bool now(Call& c, Stack* stack, const c10::SmallVectorImpl<at::Tensor>& k
       c10::List<at::Tensor> l;
       for (const at::Tensor& t : st[i].toTensorVector()) l.push_back(up(t, c.device));
       stack->emplace_back(std::move(l));
-    } else stack->emplace_back(st[i].isTensor() ? up(st[i].toTensor(), c.device) : at::Tensor());
+    } else if (st[i].isTensor()) stack->emplace_back(up(st[i].toTensor(), c.device));
+    else stack->push_back(st[i].isNone() ? c10::IValue(at::Tensor()) : st[i]);
   }
   return true;
 }
@@ -205,6 +206,7 @@ static int device_of(const Call& c, const Stack* stack, size_t base, size_t n) {
 void record(const OpInfo& I, Stack* stack) {
   auto& R = rec();
   size_t n = I.kind.size(), base = stack->size() - n;
+  if (I.masks) plain_indices(I, stack->data() + base);
   check(I, stack->data() + base);
   if (grow(I, stack)) return;
   Call c;
@@ -260,6 +262,7 @@ void record(const OpInfo& I, Stack* stack) {
     TORCH_CHECK(!r.s || r.s->device == c.device, "Expected all tensors to be on the same device, but "
                 "found at least two devices, ocl:", c.device, " and ocl:", r.s ? r.s->device : 0,
                 " (", I.name, ")");
+  check_places(c);
   c10::SmallVector<at::Tensor, 4> keep;             // arguments that are results
   for (auto a : I.alias)
     if (a >= 0) {
@@ -272,10 +275,11 @@ void record(const OpInfo& I, Stack* stack) {
     count_fallback(I.name, why);
     const Stack held(stack->end() - n, stack->end());       // nothing else may hold its arguments
     stack->erase(stack->end() - n, stack->end());
-    run_on_host(c, stack);
+    if (I.dynamic && I.has_out) run_into(c, held, stack);
+    else run_on_host(c, stack);
   };
-  if (I.dynamic) return run_now("its result depends on data, or is no tensor");
   if (!I.has_out && now(c, stack, keep)) return;
+  if (I.dynamic) return run_now("its result depends on data, or is no tensor");
   if (I.random) {
     std::optional<at::Generator> g;
     for (size_t i = 0; i < n; i++)
@@ -316,6 +320,8 @@ void record(const OpInfo& I, Stack* stack) {
   c10::SmallVector<State*, 2> taken;
   for (auto& r : c.in)
     if (!r.s && r.host.defined() && r.host.dim()) { snapshot(r, c.device); taken.push_back(r.s); }
+  Stack held;                                       // what plain_indices() made lives until it is recorded
+  if (I.masks) held.assign(stack->end() - n, stack->end());
   stack->erase(stack->end() - n, stack->end());
   c10::SmallVector<at::Tensor, 2> made;
   int8_t chained = 1;

@@ -8,13 +8,15 @@ namespace ocl {
 // take it, by kRefused; farther below are sentences of torch's.
 static constexpr long long kRefused = -(1ll << 30), kSentence = kRefused - (1ll << 29);
 static const char* const kSentences[] = {"Number of elements of source < number of ones in mask",
-                                         "torch.histc: the range of the data is not finite"};
+                                         "torch.histc: the range of the data is not finite",
+                                         "shape mismatch: the values that are written have other sizes than what the mask picks"};
+static constexpr long long kCount = sizeof kSentences / sizeof *kSentences;
 
 [[noreturn]] static void failed(const fac_error& err) {
   const char* at = strstr(err.text, ": index ");
   long long index = 0, low = 0;
   if (!at || sscanf(at, ": index %lld is out of range (%lld", &index, &low) != 2) TORCH_CHECK(false, "ocl: ", err.text);
-  if (index <= kSentence && kSentence - index < 2) TORCH_CHECK(false, kSentences[kSentence - index]);
+  if (index <= kSentence && kSentence - index < kCount) TORCH_CHECK(false, kSentences[kSentence - index]);
   std::string text(err.text, at - err.text);
   if (index < kRefused / 2) text += ": index " + std::to_string(index - kRefused) + " is out of range";
   else text = err.text;

@@ -60,6 +60,8 @@ OpInfo::OpInfo(const c10::OperatorHandle& o) : op(o) {
     dynamic |= t == at::Tag::dynamic_output_shape || t == at::Tag::data_dependent_output;
     random |= t == at::Tag::nondeterministic_seeded;
   }
+  masks = takes_masks(sc.name());
+  dynamic &= !masks;
   for (auto* n : {"aten::fill_", "aten::zero_", "aten::copy_", "aten::add_", "aten::mul_"})
     pointwise |= sc.name() == n;
 }

@@ -222,7 +222,10 @@ static bool weights(const plan *a, item *u, fac_attention_tile c, fac_attention_
     if (first) b.keys = first, scores(a, u, c, &b);
     memset(u->block, 0, (size_t)u->t.wide * sizeof(float));
     if (c.ahead) c.ahead += first * c.ahead_step;
-    c.a += first * c.step, c.y += first * c.y_row, c.base = u->top, c.sum = u->block;
+    c.a += first * c.step;
+    c.y += first * c.y_row;
+    c.base = u->top;
+    c.sum = u->block;
     if (left) fac_attention_product(simd, FAC_ATTENTION_WEIGHTS, &c, left, u->vectors);
     for (int64_t i = 0; i < u->t.wide && !c.unfit; i++) u->sum[i] += u->block[i];
     if (c.unfit && first) forget(u);
@@ -293,7 +296,10 @@ static void run_item(const job *j, int64_t unit, bool fresh, float *scratch) {
     u.vectors = (int)(t->wide / simd->lanes);
     u.s = u.o + most * E, u.mask = u.s + most * KEYS, u.stage = u.mask + most * KEYS,
     u.last = u.stage + most * KEYS;
-    u.top = u.last + most, u.sum = u.top + most, u.block = u.sum + most, u.bias = u.block + most;
+    u.top = u.last + most;
+    u.sum = u.top + most;
+    u.block = u.sum + most;
+    u.bias = u.block + most;
     float least;
     const int64_t length = length_of(j, t->batch),
                   before = j->lengths == FAC_NONE ? shape->past : length - shape->Q;

@@ -185,7 +185,8 @@ static bool product(const fac_simd *s, int kind, fac_attention_tile c, int64_t m
     bool fit = true;
     for (int64_t at = 0; at < columns; at += 2 * s->lanes) {
         fac_attention_tile panel = c;
-        panel.w += at, panel.y += at;
+        panel.w += at;
+        panel.y += at;
         if (panel.base) panel.base += at;
         if (panel.sum) panel.sum += at;
         if (panel.p) panel.p += at;
@@ -200,7 +201,10 @@ static bool product(const fac_simd *s, int kind, fac_attention_tile c, int64_t m
 static bool free_weights(const block *b, const fac_simd *s, fac_attention_tile k,
                          fac_attention_tile v, int64_t n) {
     const int64_t wide = b->t.wide;
-    k.base = b->lse, k.sum = b->sum, v.base = b->along, v.p = b->s;
+    k.base = b->lse;
+    k.sum = b->sum;
+    v.base = b->along;
+    v.p = b->s;
     if (!product(s, FAC_ATTENTION_WEIGHTS, k, n, wide)) {
         memset(b->sum, 0, (size_t)wide * sizeof *b->sum);
         return false;

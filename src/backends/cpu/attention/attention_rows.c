@@ -39,6 +39,13 @@ static void read_mask(const fac_operand *mask, fac_attention_shape *a) {
         a->mask_step[i] = n == 1 ? 0 : step;
         step *= n;
     }
+    a->mask_each = m->n == 5 ? m->d[1] : a->B;
+    a->mask_group = m->n == 5 && m->d[0] > 1 ? step : 0;
+}
+
+/* Where the mask of a sequence begins. */
+static int64_t mask_of_sequence(const fac_attention_shape *a, int64_t batch) {
+    return batch / a->mask_each * a->mask_group + batch % a->mask_each * a->mask_step[0];
 }
 
 bool fac_attention_shape_of(const fac_problem *p, const fac_cpu *cpu, const fac_operand *mask,
@@ -51,7 +58,12 @@ bool fac_attention_shape_of(const fac_problem *p, const fac_cpu *cpu, const fac_
     a.causal = fac_attr_flag(p->node, "causal");
     const fac_dims q = heads_of(&p->in[0], q_heads), k = heads_of(&p->in[1], kv_heads),
                    v = heads_of(&p->in[2], kv_heads);
-    a.B = q.d[0], a.H = q.d[1], a.Q = q.d[2], a.D = q.d[3], a.G = k.d[1], a.E = v.d[3];
+    a.B = q.d[0];
+    a.H = q.d[1];
+    a.Q = q.d[2];
+    a.D = q.d[3];
+    a.G = k.d[1];
+    a.E = v.d[3];
     a.T = past + k.d[2];
     if (fac_dims_count(&q) == 0 || a.T == 0 || a.E == 0 || a.T > MOST_KEYS || a.D >= MOST_SIZE ||
         a.E >= MOST_SIZE)
@@ -126,7 +138,7 @@ static void mask_row(const fac_attention_queries *t, const void *mask, int64_t i
     const fac_attention_shape *a = t->a;
     const int64_t row = t->first + (i < t->n ? i : 0), heads = a->H / a->G;
     const int64_t head = t->group * heads + row / a->Q, *step = a->mask_step;
-    const int64_t at = t->batch * step[0] + head * step[1] + row % a->Q * step[2];
+    const int64_t at = mask_of_sequence(a, t->batch) + head * step[1] + row % a->Q * step[2];
     int64_t there = a->mask_keys - first;
     there = there < 0 ? 0 : there > keys ? keys : there;
     const float *numbers = (const float *)mask + at + first;
@@ -158,8 +170,9 @@ bool fac_attention_mask(const fac_attention_queries *t, const void *mask, int64_
     }
     b->mask = rows;
     if (a->mask_type == FAC_F32 && first + keys <= a->mask_keys) { /* as it lies */
-        const fac_attention_place at = { a->mask_step[0], a->mask_step[1], a->mask_step[2] };
-        fac_attention_turn_in(t, &at, (const float *)mask + first, rows, keys);
+        const fac_attention_place at = { 0, a->mask_step[1], a->mask_step[2] };
+        fac_attention_turn_in(t, &at, (const float *)mask + mask_of_sequence(a, t->batch) + first,
+                              rows, keys);
         return true;
     }
     for (int64_t i = 0; i < t->wide; i++) {

@@ -23,6 +23,8 @@ typedef struct fac_attention_shape {
     fac_dtype mask_type; /* FAC_NONE: there is none */
     int64_t mask_step[3],
         mask_keys; /* elements of the mask for a sequence, head, query; its last dim */
+    int64_t mask_each,
+        mask_group; /* sequences of a group; elements of the mask from one group to the next */
 } fac_attention_shape;
 
 typedef struct fac_attention_queries {

@@ -107,7 +107,8 @@ double fac_bit_seconds(const fac_bit_conv *p, bool floats) {
     const double written = floats ? out * sizeof(float) : out * p->y_planes / 8;
     const double moved = 3 * (double)p->images * (read + written);
     if (p->tables) return fac_bit_tables_seconds(p, moved);
-    return fac_cpu_seconds(p->cpu, 2 * products, p->kernels->share, moved) + 2e-6;
+    return fac_cpu_seconds(p->cpu, 2 * products, p->kernels->share, moved) +
+           fac_cpu_speeds.bits_step;
 }
 
 size_t fac_bit_work(const fac_bit_conv *p) {

@@ -70,8 +70,8 @@ double fac_bit_tables_seconds(const fac_bit_conv *p, double moved) {
     const double each = (double)(p->R * p->S * p->lookups) * p->table->group;
     const double built = (double)(p->images * p->height * p->width * p->groups * p->lookups);
     const double cycles = built * p->planes * build_cycles / p->table->even;
-    return fac_cpu_seconds(p->cpu, 2 * pixels * outputs * each, p->table->share, moved) + 4e-6 +
-           cycles / (3e9 * p->cpu->pool.threads);
+    return fac_cpu_seconds(p->cpu, 2 * pixels * outputs * each, p->table->share, moved) +
+           fac_cpu_speeds.table_step + cycles / (fac_cpu_speeds.hertz * p->cpu->pool.threads);
 }
 
 /* ---- weights: for each part and plane [R][group][S][64] indices, then parts of tables ---- */

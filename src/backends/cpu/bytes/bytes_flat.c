@@ -219,8 +219,10 @@ static fac_status pool_make(fac_device *d, const fac_problem *p, void **out, fac
                       .y = p->out[0].layout,
                       .sign = p->in[0].type.dtype == FAC_I8,
                       .y_sign = p->out[0].type.dtype == FAC_I8 };
-    q->g.N = p->in[0].type.dims.d[0], q->g.C = p->in[0].type.dims.d[1];
-    q->g.window[1].in = p->in[0].type.dims.d[2], q->g.window[2].in = p->in[0].type.dims.d[3];
+    q->g.N = p->in[0].type.dims.d[0];
+    q->g.C = p->in[0].type.dims.d[1];
+    q->g.window[1].in = p->in[0].type.dims.d[2];
+    q->g.window[2].in = p->in[0].type.dims.d[3];
     if (FAC_IS(p->node, max_pool2d))
         fac_pool_geometry_of(2, p->node->attrs, &p->in[0].type.dims, &q->g);
     *out = q;

@@ -4,6 +4,7 @@
  * Weights are packed once; scales and zero points are read in each run, so they may be computed. */
 #include <limits.h>
 #include <string.h>
+#include "backends/byte_ports.h"
 #include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
@@ -14,43 +15,14 @@
 #include "ops/conv.h"
 #include "ops/qlinear_conv_add.h"
 
-enum { NONE = -1, FEW_CHANNELS = 4 };
-static const double PACK_BYTES = 5e8; /* a second, of weights that change in each run */
-
-/* Which ports an op has them at. */
-typedef struct ports {
-    int b, x_scale, x_zero, w_scale, w_zero, y_scale, y_zero;
-} ports;
-static const ports of_conv = { 2, NONE, 3, NONE, 4, NONE, NONE };
-static const ports of_qconv = { 2, 3, 4, 5, 6, 7, 8 };
-static const ports of_matmul = { NONE, NONE, 2, NONE, 3, NONE, NONE };
-static const ports of_qmatmul = { 2, 3, 4, 5, 6, 7, 8 };
+enum { FEW_CHANNELS = 4 };
 
 typedef struct plan {
     fac_byte_product p;
-    ports at;
+    fac_byte_ports at;
     int64_t biases, w_zeros, w_scales;
     fac_layout x, y, z;
 } plan;
-
-static int64_t count_at(const fac_problem *p, int port) {
-    if (port < 0 || port >= p->nin || p->in[port].type.dtype == FAC_NONE) return 0;
-    return fac_dims_count(&p->in[port].type.dims);
-}
-
-/* Scales in f32, and one number where the kernel takes one. */
-static bool numbers_fit(const fac_problem *p, const ports *at, int64_t outputs) {
-    const int scales[] = { at->x_scale, at->w_scale, at->y_scale };
-    const int single[] = { at->x_scale, at->x_zero, at->y_scale, at->y_zero };
-    const int each[] = { at->b, at->w_scale, at->w_zero };
-    for (int k = 0; k < 3; k++)
-        if (scales[k] >= 0 && p->in[scales[k]].type.dtype != FAC_F32) return false;
-    for (int k = 0; k < 4; k++)
-        if (count_at(p, single[k]) > 1) return false;
-    for (int k = 0; k < 3; k++)
-        if (count_at(p, each[k]) > 1 && count_at(p, each[k]) != outputs) return false;
-    return true;
-}
 
 static bool signed_(const fac_problem *p, int input) { return p->in[input].type.dtype == FAC_I8; }
 
@@ -87,13 +59,21 @@ static bool conv_product(const fac_problem *p, fac_byte_product *b) {
                              .dilation = { g.dilation[1], g.dilation[2] },
                              .pad = { g.pad[1], g.pad[2] },
                              .depthwise = C == 1 && K == 1 && g.groups > 1 };
-    b->x.image = x->stride[0], b->x.channel = x->stride[1];
-    b->x.row = x->stride[2], b->x.column = x->stride[3];
+    b->x.image = x->stride[0];
+    b->x.channel = x->stride[1];
+    b->x.row = x->stride[2];
+    b->x.column = x->stride[3];
     b->x.group = C * x->stride[1];
-    b->y.image = y->stride[0], b->y.channel = y->stride[1];
-    b->y.row = y->stride[2], b->y.column = y->stride[3];
+    b->y.image = y->stride[0];
+    b->y.channel = y->stride[1];
+    b->y.row = y->stride[2];
+    b->y.column = y->stride[3];
     b->y.group = K * y->stride[1];
-    b->w.s = 1, b->w.r = g.S, b->w.c = g.R * g.S, b->w.k = C * g.R * g.S, b->w.group = K * b->w.k;
+    b->w.s = 1;
+    b->w.r = g.S;
+    b->w.c = g.R * g.S;
+    b->w.k = C * g.R * g.S;
+    b->w.group = K * b->w.k;
     if (adds(p)) {
         const int64_t *z = p->in[FAC_QSUM_Z].layout.stride;
         b->sums_up = true;
@@ -129,37 +109,40 @@ static bool matmul_product(const fac_problem *p, fac_byte_product *b) {
                              .S = 1,
                              .stride = { 1, 1 },
                              .dilation = { 1, 1 } };
-    b->x.group = rows * K, b->x.channel = 1, b->x.row = rows * K, b->x.column = K;
+    b->x.group = rows * K;
+    b->x.channel = 1;
+    b->x.row = rows * K;
+    b->x.column = K;
     b->x.image = batch * rows * K;
-    b->y.group = rows * N, b->y.channel = 1, b->y.row = rows * N, b->y.column = N;
+    b->y.group = rows * N;
+    b->y.channel = 1;
+    b->y.row = rows * N;
+    b->y.column = N;
     b->y.image = batch * rows * N;
-    b->w.k = 1, b->w.c = N, b->w.group = K * N;
+    b->w.k = 1;
+    b->w.c = N;
+    b->w.group = K * N;
     types_of(p, b);
     return true;
 }
 
 static bool is_conv(const fac_problem *p) { return p->node->op->attrs_size != 0; }
 
-static bool settle(fac_device *d, const fac_problem *p, const ports *at, plan *q) {
+static bool settle(fac_device *d, const fac_problem *p, const fac_byte_ports *at, plan *q) {
     const bool conv = is_conv(p);
     if (!(conv ? conv_product : matmul_product)(p, &q->p)) return false;
     const int64_t outputs = conv ? q->p.groups * q->p.K : q->p.K;
-    if (!numbers_fit(p, at, outputs) || !fac_byte_settle(fac_cpu_of(d), &q->p)) return false;
+    if (!fac_byte_numbers_fit(p, at, outputs) || !fac_byte_settle(fac_cpu_of(d), &q->p))
+        return false;
     q->at = *at;
-    q->biases = count_at(p, at->b);
-    q->w_zeros = count_at(p, at->w_zero);
-    q->w_scales = count_at(p, at->w_scale);
-    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    q->biases = fac_byte_count(p, at->b);
+    q->w_zeros = fac_byte_count(p, at->w_zero);
+    q->w_scales = fac_byte_count(p, at->w_scale);
+    q->x = p->in[0].layout;
+    q->y = p->out[0].layout;
     if (adds(p)) q->z = p->in[FAC_QSUM_Z].layout;
     if (adds(p) && q->p.depthwise) return false;
     return true;
-}
-
-static const ports *ports_of(const fac_node *n) {
-    const bool conv = n->op->attrs_size != 0;
-    if (FAC_IS(n, qlinear_conv_add)) return &of_qconv;
-    if (FAC_IS(n, qlinear_conv) || FAC_IS(n, qlinear_matmul)) return conv ? &of_qconv : &of_qmatmul;
-    return conv ? &of_conv : &of_matmul;
 }
 
 /* Images of few channels, as they are loaded, are read as they are. */
@@ -178,11 +161,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (p->in[k].type.dtype != FAC_NONE)
             p->in[k].layout = fac_layout_plain(&p->in[k].type.dims);
     if (adds(p)) wish(&p->in[FAC_QSUM_Z]);
-    if (!settle(d, p, ports_of(p->node), &q)) return false;
+    if (!settle(d, p, fac_byte_ports_of(p->node), &q)) return false;
     o->packed[1] = fac_byte_packed(&q.p);
     o->work = fac_byte_work(&q.p);
     o->seconds = fac_byte_seconds(&q.p);
-    if (p->in[1].time == FAC_RUN) o->seconds += (double)o->packed[1] / PACK_BYTES;
+    if (p->in[1].time == FAC_RUN) o->seconds += (double)o->packed[1] / fac_cpu_speeds.byte_pack;
     *FAC_DRAFT(o, plan) = q;
     return true;
 }
@@ -220,7 +203,7 @@ static const void *at(const fac_span *in, int port) {
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     const plan *q = plan_;
-    const ports *a = &q->at;
+    const fac_byte_ports *a = &q->at;
     const size_t size = q->p.bytes ? 1 : 4;
     const char *z = q->p.sums_up ? (char *)fac_span_bytes(in[FAC_QSUM_Z]) + q->z.offset : NULL;
     const fac_byte_data data = { .x = fac_span_bytes(in[0]) + q->x.offset,

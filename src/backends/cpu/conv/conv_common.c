@@ -10,11 +10,13 @@ static bool turned_geometry(const fac_node *n, fac_conv_geom *g) {
     fac_conv_geom f;
     if (!fac_conv_grad_geometry(n, &f)) return false;
     *g = f;
-    g->C = f.K, g->K = f.C;
+    g->C = f.K;
+    g->K = f.C;
     for (int k = 0; k < 3; k++) {
         int64_t reach = (f.kernel[k] - 1) * f.dilation[k];
         if (f.stride[k] != 1) return false;
-        g->in[k] = f.out[k], g->out[k] = f.in[k];
+        g->in[k] = f.out[k];
+        g->out[k] = f.in[k];
         g->pad[k] = reach - f.pad[k];
         g->pad_end[k] = f.in[k] - f.out[k] + reach - g->pad[k];
         if (g->pad[k] < 0 || g->pad_end[k] < 0) return false;
@@ -26,7 +28,8 @@ static bool turned_geometry(const fac_node *n, fac_conv_geom *g) {
 static bool pooled_geometry(const fac_node *n, fac_conv_geom *g) {
     fac_pool_geom pool;
     if (!fac_conv_pool_geometry(n, g, &pool) || !fac_conv_pool_halves(&pool)) return false;
-    g->P -= g->P % 2, g->Q -= g->Q % 2;
+    g->P -= g->P % 2;
+    g->Q -= g->Q % 2;
     return true;
 }
 
@@ -81,7 +84,8 @@ fac_conv_weights fac_conv_weights_of(const fac_conv_geom *g, bool turned, const 
 
 double fac_conv_pack_seconds(const fac_cpu *c, const fac_problem *p, double floats) {
     if (p->in[1].time != FAC_RUN) return 0;
-    return 2e-6 + (8 * floats + (double)fac_type_bytes(&p->in[1].type)) / c->bandwidth;
+    return fac_cpu_speeds.pack_step +
+           (8 * floats + (double)fac_type_bytes(&p->in[1].type)) / c->bandwidth;
 }
 
 enum { MOST_LANES = 16 };

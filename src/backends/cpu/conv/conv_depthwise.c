@@ -59,7 +59,8 @@ static void item(void *arg, int i, int thread) {
     t.rows = rows, t.x_next = g->stride[1] * p->x.stride[2], t.y_next = p->y.stride[2],
     t.r_next = p->r.stride[2];
     for (int64_t row = first; row < end; row += rows) {
-        t.x = x + row * t.x_next, t.y = y + row * t.y_next;
+        t.x = x + row * t.x_next;
+        t.y = y + row * t.y_next;
         t.r = r ? r + row * t.r_next : NULL;
         p->cpu->simd->depthwise(&t);
         fac_epilogue_run(&p->e, t.y, (size_t)(g->Q * lanes));

@@ -51,7 +51,8 @@ typedef struct job {
 
 /* Another image, another vector of output channels. */
 static images moved(const fac_direct_plan *p, images at, int64_t image, int64_t vector) {
-    at.x += image * p->x.stride[0], at.y += image * p->y.stride[0] + vector * p->y.stride[1];
+    at.x += image * p->x.stride[0];
+    at.y += image * p->y.stride[0] + vector * p->y.stride[1];
     if (at.r) at.r += image * p->r.stride[0] + vector * p->r.stride[1];
     if (at.mask) at.mask += image * p->mask.stride[0] + vector * p->mask.stride[1];
     return at;
@@ -66,9 +67,14 @@ static void put_tiles(const fac_direct_plan *p, fac_conv_tile *t, const images *
     t->r_vector = r->stride[1];
     t->tiles = count;
     if (p->kind == FAC_DIRECT_LIST) {
-        t->x_at = p->x_at + q, t->y_at = p->y_at + q, t->mask_at = p->mask_at + q;
+        t->x_at = p->x_at + q;
+        t->y_at = p->y_at + q;
+        t->mask_at = p->mask_at + q;
         t->r_at = (adds ? p->y_at : p->r_at) + q;
-        t->x0 = at->x, t->y0 = at->y, t->r0 = at->r, t->mask0 = at->mask;
+        t->x0 = at->x;
+        t->y0 = at->y;
+        t->r0 = at->r;
+        t->mask0 = at->mask;
         return;
     }
     const bool two = p->kind == FAC_DIRECT_TWO_ROWS && m > p->width;
@@ -142,7 +148,8 @@ static void do_tiles(const job *j, images at, const fac_direct_chunk *s, int64_t
         kernels[m][n - 1](&t);
         t.ahead += count * next;
         if (p->e.loops && last) finish(p, &t, m, n);
-        from += count, i += count;
+        from += count;
+        i += count;
         if (i >= p->across) row += i / p->across, i = 0;
     }
 }
@@ -168,7 +175,8 @@ static void item(void *arg, int i, int thread) {
     int64_t band = i % p->bands, image = i / p->bands, first = 0, last = p->chunks;
     (void)thread;
     if (p->by_chunk) { /* [chunk][image][band] */
-        first = image / p->g.N, last = first + 1;
+        first = image / p->g.N;
+        last = first + 1;
         image %= p->g.N;
     }
     const images at = moved(p, j->at, image, 0);

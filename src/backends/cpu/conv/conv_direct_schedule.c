@@ -128,7 +128,9 @@ bool fac_direct_tables(fac_direct_plan *p) {
         p->spans[i] = span_of(&p->g, p->cpu->simd, i, at);
         at += span_floats(&p->g, &p->spans[i], (int)lanes);
     }
-    p->y_at = p->x_at + n, p->r_at = p->y_at + n, p->mask_at = p->r_at + n;
+    p->y_at = p->x_at + n;
+    p->r_at = p->y_at + n;
+    p->mask_at = p->r_at + n;
     for (int64_t i = 0; i < n; i++) {
         const int64_t row = i / p->g.Q, q = i % p->g.Q;
         p->x_at[i] = row * p->x_across + q * p->tile.x_pixel;

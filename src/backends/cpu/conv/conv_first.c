@@ -63,8 +63,10 @@ static void do_row(const job *j, const float *x, int64_t x_block, int64_t image,
     for (int64_t i = 0; i < tiles; i++) {
         int64_t q = g->Q * i / tiles;
         int m = (int)(g->Q * (i + 1) / tiles - q), half = (m + 1) / 2;
-        t.x0 = x + q * t.x_pixel, t.x1 = t.x0 + half * t.x_pixel;
-        t.y0 = y + q * lanes, t.y1 = t.y0 + half * lanes;
+        t.x0 = x + q * t.x_pixel;
+        t.x1 = t.x0 + half * t.x_pixel;
+        t.y0 = y + q * lanes;
+        t.y1 = t.y0 + half * lanes;
         if (r) t.r0 = r + q * lanes, t.r1 = t.r0 + half * lanes;
         simd->tile[FAC_TILE_PLANAR].of[m][n - 1](&t);
         for (int k = 0; k < n && p->e.loops; k++)
@@ -151,7 +153,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/first: no memory for a plan");
     *q = *(const plan *)p->draft;
-    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;

@@ -95,7 +95,8 @@ static void do_row(const job *j, const float *v, float *m, int64_t image, int64_
         const int64_t first = p->tiles * i / groups, tiles = p->tiles * (i + 1) / groups - first,
                       q = first * OUT;
         const int64_t outputs = g->Q - q < tiles * OUT ? g->Q - q : tiles * OUT;
-        t.v = v + first, t.y = j->past ? m : y + q * lanes;
+        t.v = v + first;
+        t.y = j->past ? m : y + q * lanes;
         s->winograd_rows->sums[tiles][n - 1](&t);
         for (int k = 0; k < n; k++) {
             fac_winograd_row_out o = { .m = m + k * tiles * lanes,
@@ -236,7 +237,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/first_winograd: no memory for a plan");
     *q = *(const plan *)p->draft;
     q->biased = fac_conv_biased(p);
-    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->y = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }

@@ -166,15 +166,14 @@ static bool settle(plan *p) {
     return fac_size_add(floats, fac_gemm_edge(s), &p->per_thread);
 }
 
-/* Making the columns once: a run is a row of the image or a panel, whichever is shorter.  Measured
- * on AVX-512. */
+/* Making the columns once: a run is a row of the image or a panel, whichever is shorter. */
 static double columns_seconds(const plan *p) {
-    const double run = 10e-9, element = p->g.stride[2] == 1 ? 0.1e-9 : 0.7e-9;
+    const double element = p->g.stride[2] == 1 ? fac_cpu_speeds.column : fac_cpu_speeds.column_far;
     fac_conv_geom g = p->g;
     fac_conv_flatten(&g);
     const double wide = 2.0 * p->cpu->simd->lanes, width = (double)g.Q < wide ? (double)g.Q : wide;
     const double taps = (double)(g.N * g.groups) * (double)p->N * (double)p->K;
-    return taps * (element + run / width) / p->cpu->pool.threads;
+    return taps * (element + fac_cpu_speeds.column_run / width) / p->cpu->pool.threads;
 }
 
 static size_t packed_floats(const plan *p) {
@@ -211,7 +210,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *q = *(const plan *)p->draft;
     fac_conv_flatten(&q->g);
     q->pointwise = q->g.S == 1 && q->g.Q == q->N && q->g.W == q->N;
-    q->x = p->in[0].layout, q->b = p->in[2].layout, q->y = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->b = p->in[2].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;

@@ -136,7 +136,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/plane: no memory for a plan", p->node->op->name);
     q->cpu = fac_cpu_of(d);
     q->g = *(const fac_conv_geom *)p->draft;
-    q->a = p->in[0].layout, q->b = p->in[1].layout, q->y = p->out[0].layout;
+    q->a = p->in[0].layout;
+    q->b = p->in[1].layout;
+    q->y = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }

@@ -134,7 +134,9 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     fac_conv_flatten(g);
     p->none = (fac_epilogue){ .residual = -1, .lo = -INFINITY, .hi = INFINITY };
     p->plane = g->O * g->P * g->Q;
-    p->M = g->C / g->groups * g->T * g->R * g->S, p->N = g->K / g->groups, p->K = g->N * p->plane;
+    p->M = g->C / g->groups * g->T * g->R * g->S;
+    p->N = g->K / g->groups;
+    p->K = g->N * p->plane;
     p->panels = fac_gemm_panels(s, p->N), p->tiles = fac_gemm_tiles(s, p->M);
     p->items = (2 * p->cpu->pool.threads + g->groups - 1) / g->groups;
     if (p->items * TILES_OF_ITEM < p->tiles)
@@ -173,7 +175,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/gemm: no memory for a plan", p->node->op->name);
     *q = *(const plan *)p->draft;
-    q->x = p->in[0].layout, q->dy = p->in[1].layout, q->dw = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->dy = p->in[1].layout;
+    q->dw = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }

@@ -116,7 +116,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_w/depthwise: no memory for a plan");
     *q = *(const plan *)p->draft;
-    q->x = p->in[0].layout, q->dy = p->in[1].layout, q->dw = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->dy = p->in[1].layout;
+    q->dw = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }

@@ -81,10 +81,14 @@ static void bring(const plan *p, ahead *a, fac_outer_tile *t) {
     int64_t i = a->next++;
     if (i < a->blocks) {
         t->soon = a->x + i * p->x_block;
-        t->soon_plane = t->x_plane, t->soon_row = t->x_row, t->soon_pixel = t->x_pixel;
+        t->soon_plane = t->x_plane;
+        t->soon_row = t->x_row;
+        t->soon_pixel = t->x_pixel;
     } else {
         t->soon = a->dy + (i - a->blocks) * p->dy.stride[1];
-        t->soon_plane = t->y_plane, t->soon_row = t->y_row, t->soon_pixel = p->cpu->simd->lanes;
+        t->soon_plane = t->y_plane;
+        t->soon_row = t->y_row;
+        t->soon_pixel = p->cpu->simd->lanes;
     }
 }
 
@@ -259,7 +263,8 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     if (p->planar && (g->C > MOST_PLANAR || g->dilation[2] != 1)) return false;
     p->blocks = p->planar ? 1 : (g->C + lanes - 1) / lanes;
     p->chunks = fac_chunks(g->K, (int)lanes);
-    p->outer = p->planar ? g->C : g->S, p->inner = p->planar ? g->S : lanes;
+    p->outer = p->planar ? g->C : g->S;
+    p->inner = p->planar ? g->S : lanes;
 
     /* of x: what some tap sees */
     int64_t down = g->R < g->stride[1] ? g->R : g->stride[1],
@@ -318,14 +323,21 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *q = *(const plan *)p->draft;
     const fac_conv_geom *g = &q->g;
     const fac_layout *x = &p->in[0].layout;
-    q->dy = p->in[1].layout, q->dw = p->out[0].layout;
+    q->dy = p->in[1].layout;
+    q->dw = p->out[0].layout;
     if (q->planar) {
-        q->x_offset = x->offset, q->x_image = g->C * q->padded.plane, q->x_row = q->padded.row;
-        q->x_pixel = g->stride[2], q->x_outer = q->padded.plane;
+        q->x_offset = x->offset;
+        q->x_image = g->C * q->padded.plane;
+        q->x_row = q->padded.row;
+        q->x_pixel = g->stride[2];
+        q->x_outer = q->padded.plane;
     } else {
         q->x_offset = x->offset - g->pad[1] * x->stride[2] - g->pad[2] * x->stride[3];
-        q->x_image = x->stride[0], q->x_block = x->stride[1], q->x_row = x->stride[2];
-        q->x_pixel = g->stride[2] * x->stride[3], q->x_outer = g->dilation[2] * x->stride[3];
+        q->x_image = x->stride[0];
+        q->x_block = x->stride[1];
+        q->x_row = x->stride[2];
+        q->x_pixel = g->stride[2] * x->stride[3];
+        q->x_outer = g->dilation[2] * x->stride[3];
     }
     *out = q;
     return FAC_OK;

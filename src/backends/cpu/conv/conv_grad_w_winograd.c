@@ -179,7 +179,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 static void share(plan *p) {
     int64_t lanes = p->cpu->simd->lanes,
             room = (int64_t)p->cpu->l2 / 2 / (4 * points(p) * 2 * lanes * lanes);
-    p->group = p->c_blocks, p->together = p->chunks;
+    p->group = p->c_blocks;
+    p->together = p->chunks;
     for (;;) {
         p->groups = (p->c_blocks + p->group - 1) / p->group,
         p->bundles = (p->chunks + p->together - 1) / p->together;
@@ -274,7 +275,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_w/winograd: no memory for a plan");
     *q = *(const plan *)p->draft;
-    q->x = p->in[0].layout, q->dy = p->in[1].layout, q->dw = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->dy = p->in[1].layout;
+    q->dw = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }

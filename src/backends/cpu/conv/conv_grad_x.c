@@ -41,7 +41,8 @@ typedef struct job {
 /* Channels first..last-1 of share i. */
 static void share_of(const plan *p, int64_t i, int64_t *first, int64_t *last) {
     int64_t C = p->g.C / p->g.groups;
-    *first = C * i / p->shares, *last = C * (i + 1) / p->shares;
+    *first = C * i / p->shares;
+    *last = C * (i + 1) / p->shares;
 }
 
 /* [group][share]: the weights transposed, one matrix for each share, as it is what an item
@@ -132,7 +133,9 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     if (!fac_cpu_conv_grad(problem, g)) return false;
     fac_conv_flatten(g);
     p->none = (fac_epilogue){ .residual = -1, .lo = -INFINITY, .hi = INFINITY };
-    p->K = g->K / g->groups, p->N = g->O * g->P * g->Q, p->taps = g->T * g->R * g->S;
+    p->K = g->K / g->groups;
+    p->N = g->O * g->P * g->Q;
+    p->taps = g->T * g->R * g->S;
     p->depth = fac_gemm_padded(s, p->K);
     int64_t C = g->C / g->groups, step = PANELS_OF_STEP * 2 * s->lanes, images = g->N * g->groups,
             threads = p->cpu->pool.threads;
@@ -170,7 +173,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/gemm: no memory for a plan", p->node->op->name);
     *q = *(const plan *)p->draft;
-    q->dy = p->in[0].layout, q->w = p->in[1].layout, q->dx = p->out[0].layout;
+    q->dy = p->in[0].layout;
+    q->w = p->in[1].layout;
+    q->dx = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }

@@ -28,7 +28,7 @@ typedef struct phase {
 typedef struct plan {
     fac_conv_geom g; /* of the convolution whose gradient this is */
     fac_epilogue e;
-    fac_layout dy, dx, r, mask;
+    fac_layout dy, dx, r, mask, bias;
     const fac_cpu *cpu;
     bool depthwise;
     phase down[MOST_STRIDE], across[MOST_STRIDE];
@@ -36,10 +36,10 @@ typedef struct plan {
         bands; /* of channels of dx (depthwise: blocks); parts of the rows of each phase */
 } plan;
 
-/* r, mask: NULL for none. */
+/* r, mask, bias: NULL for none. */
 typedef struct job {
     const plan *p;
-    const float *dy, *w, *r, *mask;
+    const float *dy, *w, *r, *mask, *bias;
     float *dx;
 } job;
 
@@ -66,7 +66,10 @@ static int64_t halo_of(const phase *p, int64_t phases, int64_t out) {
 /* The convolution that a phase is, as far as its packed weights go. */
 static fac_conv_geom part_of(const plan *p, const phase *down, const phase *across) {
     fac_conv_geom g = p->g;
-    g.C = p->depthwise ? p->g.groups : p->g.K, g.K = p->g.C, g.R = down->taps, g.S = across->taps;
+    g.C = p->depthwise ? p->g.groups : p->g.K;
+    g.K = p->g.C;
+    g.R = down->taps;
+    g.S = across->taps;
     return g;
 }
 
@@ -111,8 +114,9 @@ static void tiles(const job *j, const phase *down, const phase *across, int64_t 
                         .mask_pixel = step,
                         .mask_vector = p->mask.stride[1],
                         .mask_lo = p->e.mask_lo,
-                        .lo = -INFINITY,
-                        .hi = INFINITY };
+                        .bias = j->bias ? j->bias + chunk * 2 * lanes : NULL,
+                        .lo = p->e.lo,
+                        .hi = p->e.hi };
     for (int64_t i = 0; i < cuts; i++) {
         int64_t first = width * i / cuts, q = across->first + first;
         int count = rows > 1 ? 2 * (int)width : (int)(width * (i + 1) / cuts - first),
@@ -223,7 +227,13 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
               .dx = fac_span_floats(out[0], &p->dx) };
     if (p->e.residual >= 0) j.r = fac_span_floats(in[p->e.residual], &p->r);
     if (p->e.mask >= 0) j.mask = fac_span_floats(in[p->e.mask], &p->mask);
-    (void)d, (void)work, (void)err;
+    if (p->e.bias >= 0) {
+        float *bias = fac_span_packed(work);
+        memset(bias, 0, fac_bias_bytes(p->g.C, p->cpu->simd->lanes));
+        memcpy(bias, fac_span_floats(in[p->e.bias], &p->bias), (size_t)p->g.C * sizeof *bias);
+        j.bias = bias;
+    }
+    (void)d, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->chunks * p->bands), item, &j);
     return FAC_OK;
 }
@@ -238,6 +248,11 @@ static size_t packed_floats(const plan *p) {
     return all <= SIZE_MAX / sizeof(float) ? all : 0;
 }
 
+/* Every pixel of dx meets a tap: nothing is left as it would be without a kernel. */
+static bool taps_everywhere(const fac_conv_geom *g) {
+    return g->R >= g->stride[1] && g->S >= g->stride[2];
+}
+
 /* All but the layouts; *halo: what dy needs. */
 static bool settle(plan *p, const fac_problem *problem, int64_t *halo) {
     const fac_conv_geom *g = &p->g;
@@ -249,9 +264,9 @@ static bool settle(plan *p, const fac_problem *problem, int64_t *halo) {
         if (problem->in[i].type.dtype != FAC_F32 || fac_dims_count(&problem->in[i].type.dims) <= 0)
             return false;
     const fac_epilogue *e = &p->e;
-    if (!fac_cpu_epilogue_masked(problem, p->cpu->simd, &p->e) || e->loops || e->lo > -INFINITY ||
-        e->hi < INFINITY)
-        return false;
+    if (!fac_cpu_epilogue_biased(problem, p->cpu->simd, &p->e) || e->loops) return false;
+    const bool more = e->bias >= 0 || e->lo > -INFINITY || e->hi < INFINITY;
+    if (more && (p->depthwise || !taps_everywhere(g))) return false;
     if (p->depthwise && (e->residual >= 0 || e->mask >= 0)) return false;
     if (p->depthwise ? g->groups != g->C || g->K != g->C || g->C == 1 : g->groups != 1)
         return false;
@@ -281,6 +296,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked_out(q.cpu, &p->out[0]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
     if (q.e.mask >= 0) fac_want_blocked(q.cpu, &p->in[q.e.mask], 0);
+    if (q.e.bias >= 0) {
+        fac_want_plain(&p->in[q.e.bias]);
+        o->work = fac_bias_bytes(g->C, q.cpu->simd->lanes);
+    }
     o->packed[1] = packed * sizeof(float);
     double macs = (double)packed * (double)(g->N * g->P * g->Q);
     double moved = 4 * (double)g->N * (double)(g->C * g->H * g->W + g->K * g->P * g->Q);
@@ -295,9 +314,11 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_x/strided: no memory for a plan");
     *q = *(const plan *)p->draft;
-    q->dy = p->in[0].layout, q->dx = p->out[0].layout;
+    q->dy = p->in[0].layout;
+    q->dx = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;
+    if (q->e.bias >= 0) q->bias = p->in[q->e.bias].layout;
     *out = q;
     return FAC_OK;
 }
@@ -350,7 +371,8 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     const bool rows = !p->depthwise && p->g.R * p->g.S == 1;
     (void)d, (void)input, (void)err;
     for (int64_t k = 0; k < p->g.stride[1] * p->g.stride[2]; k++) {
-        a.down = &p->down[k / p->g.stride[2]], a.across = &p->across[k % p->g.stride[2]];
+        a.down = &p->down[k / p->g.stride[2]];
+        a.across = &p->across[k % p->g.stride[2]];
         const fac_conv_geom part = part_of(p, a.down, a.across);
         size_t floats = part_floats(p, a.down, a.across);
         if (floats && rows)
@@ -362,24 +384,12 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_conv_grad_x_strided = { .name = "conv2d_grad_x/strided",
-                                                 .op = &fac_op_conv2d_grad_x,
-                                                 .rank = 470,
-                                                 .how = &(const bool){ false },
-                                                 .offer = offer,
-                                                 .make = make,
-                                                 .done = done,
-                                                 .pack_key = pack_key,
-                                                 .pack = pack,
-                                                 .run = run };
-const fac_solver fac_cpu_conv_grad_x_strided_depthwise = { .name =
-                                                               "conv2d_grad_x/strided_depthwise",
-                                                           .op = &fac_op_conv2d_grad_x,
-                                                           .rank = 480,
-                                                           .how = &(const bool){ true },
-                                                           .offer = offer,
-                                                           .make = make,
-                                                           .done = done,
-                                                           .pack_key = pack_key,
-                                                           .pack = pack,
-                                                           .run = run };
+#define SOLVER(NAME)                                                                               \
+    .name = NAME, .op = &fac_op_conv2d_grad_x, .offer = offer, .make = make, .done = done,         \
+    .pack_key = pack_key, .pack = pack, .run = run
+
+const fac_solver fac_cpu_conv_grad_x_strided = { SOLVER("conv2d_grad_x/strided"), .rank = 470,
+                                                 .how = &(const bool){ false } };
+const fac_solver fac_cpu_conv_grad_x_strided_depthwise = {
+    SOLVER("conv2d_grad_x/strided_depthwise"), .rank = 480, .how = &(const bool){ true }
+};

@@ -30,7 +30,8 @@ void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t widt
         (kernel ? kernel : s->tile[kind].of[m][1])(&t);
         const int64_t done = t.tiles * m;
         t.ahead += t.tiles * ((t.channels + s->lanes - 1) / s->lanes) * t.ahead_lines * 16;
-        t.x0 += done * t.x_pixel, t.y0 += done * s->lanes;
+        t.x0 += done * t.x_pixel;
+        t.y0 += done * s->lanes;
         if (t.r0) t.r0 += done * s->lanes;
     }
 }
@@ -116,8 +117,10 @@ static bool take(const fac_graph *body, const fac_node **n, const fac_value **no
     to->w = input_of(body, c->in[1]), to->b = c->nin > 2 ? input_of(body, c->in[2]) : -1;
     if (to->w < 0 || to->w >= FAC_OFFER_PACKED || to->b >= FAC_OFFER_PACKED) return false;
     if (c->nin > 2 && c->in[2] && to->b < 0) return false;
-    *n = c->next, *now = c->out[0];
-    to->lo = -INFINITY, to->hi = INFINITY;
+    *n = c->next;
+    *now = c->out[0];
+    to->lo = -INFINITY;
+    to->hi = INFINITY;
     if (*n && (*n)->nin > 0 && (*n)->in[0] == *now && fac_cpu_is_clip(*n, &to->lo, &to->hi))
         *now = (*n)->out[0], *n = (*n)->next;
     return true;
@@ -147,9 +150,12 @@ static bool read_body(const fac_problem *p, plan *q) {
         if ((q->residual = input_of(body, other)) < 0 ||
             !fac_dims_equal(&other->type.dims, &now->type.dims))
             return false;
-        now = n->out[0], n = n->next;
-        if (n && n->nin > 0 && n->in[0] == now && fac_cpu_is_clip(n, &q->p.lo, &q->p.hi))
-            now = n->out[0], n = n->next;
+        now = n->out[0];
+        n = n->next;
+        if (n && n->nin > 0 && n->in[0] == now && fac_cpu_is_clip(n, &q->p.lo, &q->p.hi)) {
+            now = n->out[0];
+            n = n->next;
+        }
     }
     if (n || fac_graph_output(body, 0) != now) return false;
     const fac_conv_geom *g = &q->d.g;
@@ -231,7 +237,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "fused_conv: no memory for a plan");
     *q = *(const plan *)p->draft;
-    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->y = p->out[0].layout;
     if (q->residual >= 0) q->r = p->in[q->residual].layout;
     *out = q;
     return FAC_OK;

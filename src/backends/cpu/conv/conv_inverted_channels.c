@@ -50,30 +50,40 @@ static void expand(const fac_inverted_job *j, const float *x, float *ring, int64
                   tiles = across * ((g->H + two - 1) / two);
     const int n = fac_chunk_vectors(g->K, (int)lanes, chunk);
     fac_conv_tile t = fac_inverted_tile(j, 0, &p->e, chunk);
-    t.x_block = p->x.stride[1], t.y_vector = p->plane, t.here = true;
-    t.x_next = two * p->x.stride[2], t.y_next = two * p->row, t.tiles = g->H / two;
+    t.x_block = p->x.stride[1];
+    t.y_vector = p->plane;
+    t.here = true;
+    t.x_next = two * p->x.stride[2];
+    t.y_next = two * p->row;
+    t.tiles = g->H / two;
     t.ahead = t.w + g->C * n * lanes;
     if (chunk + 1 < fac_chunks(g->K, (int)lanes))
         t.ahead_lines = lines_of(g->C * n * lanes, C * tiles);
-    t.x0 = x, t.y0 = ring + p->d.g.pad[1] * p->row + p->d.g.pad[2] * lanes;
+    t.x0 = x;
+    t.y0 = ring + p->d.g.pad[1] * p->row + p->d.g.pad[2] * lanes;
     if (two == 2) {
-        t.x1 = x + p->x.stride[2], t.y1 = t.y0 + p->row;
+        t.x1 = x + p->x.stride[2];
+        t.y1 = t.y0 + p->row;
         s->tile[FAC_TILE_NEAR].of[2 * g->W][n - 1](&t);
-        t.x0 += t.tiles * t.x_next, t.y0 += t.tiles * t.y_next;
+        t.x0 += t.tiles * t.x_next;
+        t.y0 += t.tiles * t.y_next;
         t.ahead += t.tiles * C * t.ahead_lines * 16;
         if (g->H % 2) fac_inverted_row(s, FAC_TILE_NEAR, t, g->W, n);
         return;
     }
     for (int64_t row = 0; row < g->H && across > FEW_TILES; row++) {
         fac_inverted_row(s, FAC_TILE_NEAR, t, g->W, n);
-        t.x0 += t.x_next, t.y0 += t.y_next;
+        t.x0 += t.x_next;
+        t.y0 += t.y_next;
         t.ahead += C * across * t.ahead_lines * 16;
     }
     for (int64_t i = 0; i < across && across <= FEW_TILES; i++) {
         const int m = (int)(g->W / across + (i < g->W % across)), half = (m + 1) / 2;
-        t.x1 = t.x0 + half * lanes, t.y1 = t.y0 + half * lanes;
+        t.x1 = t.x0 + half * lanes;
+        t.y1 = t.y0 + half * lanes;
         s->tile[FAC_TILE_NEAR].of[m][n - 1](&t);
-        t.x0 += m * lanes, t.y0 += m * lanes;
+        t.x0 += m * lanes;
+        t.y0 += m * lanes;
         t.ahead += t.tiles * C * t.ahead_lines * 16;
     }
 }
@@ -85,8 +95,11 @@ static void convolve(const fac_inverted_job *j, const float *ring, float *strip,
     const int64_t lanes = p->cpu->simd->lanes, n = fac_chunk_vectors(g->K, (int)lanes, chunk);
     for (int64_t k = 0; k < n; k++) {
         fac_depthwise t = fac_inverted_depthwise(j, 2 * chunk + k);
-        t.rows = g->P, t.x_next = g->stride[1] * p->row, t.y_next = g->Q * lanes;
-        t.x = ring + k * p->plane, t.y = strip + k * p->d_plane;
+        t.rows = g->P;
+        t.x_next = g->stride[1] * p->row;
+        t.y_next = g->Q * lanes;
+        t.x = ring + k * p->plane;
+        t.y = strip + k * p->d_plane;
         p->cpu->simd->depthwise(&t);
     }
 }
@@ -120,9 +133,12 @@ static void project(const fac_inverted_job *j, const float *strip, const share *
     for (int64_t k = 0; k < chunks; k++) {
         const int n = fac_chunk_vectors(g->K, (int)lanes, k), outputs = fac_inverted_outputs(p, k);
         fac_conv_tile t = fac_inverted_tile(j, 2, &p->p, k);
-        t.lo = -INFINITY, t.hi = INFINITY;
-        t.w += s->channel * n * lanes, t.channels = (int)s->channels;
-        t.x_block = p->d_plane, t.x0 = strip;
+        t.lo = -INFINITY;
+        t.hi = INFINITY;
+        t.w += s->channel * n * lanes;
+        t.channels = (int)s->channels;
+        t.x_block = p->d_plane;
+        t.x0 = strip;
         t.y_vector = part ? pixels * lanes : p->y.stride[1],
         t.y0 = (part ? part : y) + 2 * k * t.y_vector;
         if (part) t.bias = NULL;
@@ -136,7 +152,8 @@ static void project(const fac_inverted_job *j, const float *strip, const share *
         if (flat) fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, pixels, outputs);
         for (int64_t row = 0; row < g->P && !flat; row++) {
             fac_inverted_row(p->cpu->simd, FAC_TILE_NEAR, t, g->Q, outputs);
-            t.x0 += g->Q * lanes, t.y0 += p->y.stride[2];
+            t.x0 += g->Q * lanes;
+            t.y0 += p->y.stride[2];
             if (r) t.r0 += p->r.stride[2];
         }
     }

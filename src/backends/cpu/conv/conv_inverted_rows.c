@@ -38,16 +38,23 @@ static void expand(const fac_inverted_job *j, const float *x, float *ring, int64
                   x_row = p->planar ? g->stride[1] * p->padded.row : p->x.stride[2];
     const int n = fac_chunk_vectors(g->K, (int)lanes, chunk);
     fac_conv_tile t = fac_inverted_tile(j, 0, &p->e, chunk);
-    t.x_block = p->x.stride[1], t.y_vector = p->plane, t.here = true;
+    t.x_block = p->x.stride[1];
+    t.y_vector = p->plane;
+    t.here = true;
     if (p->planar) {
-        t.x_pixel = g->stride[2], t.x_block = p->window_plane, t.R = (int)g->R, t.S = (int)g->S;
-        t.x_row = g->dilation[1] * p->padded.row, t.x_column = g->dilation[2];
+        t.x_pixel = g->stride[2];
+        t.x_block = p->window_plane;
+        t.R = (int)g->R;
+        t.S = (int)g->S;
+        t.x_row = g->dilation[1] * p->padded.row;
+        t.x_column = g->dilation[2];
         x -= (first < 0 ? 0 : first) * x_row;
     }
     for (int64_t row = first; row < last; row++) {
         float *to =
             ring + 2 * chunk * p->plane + (row - from) % p->ring * p->row + p->d.g.pad[2] * lanes;
-        t.x0 = x + row * x_row, t.y0 = to;
+        t.x0 = x + row * x_row;
+        t.y0 = to;
         if (row >= 0 && row < g->P)
             fac_inverted_row(p->cpu->simd, p->planar ? FAC_TILE_PLANAR : FAC_TILE_NEAR, t, g->Q, n);
         else
@@ -84,7 +91,9 @@ static void project(const fac_inverted_job *j, const float *strip, float *y, con
     const int lanes = p->cpu->simd->lanes;
     for (int64_t k = 0; k < fac_chunks(g->K, lanes); k++) {
         fac_conv_tile t = fac_inverted_tile(j, 2, &p->p, k);
-        t.x_block = p->d_plane, t.y_vector = p->y.stride[1], t.r_vector = p->r.stride[1];
+        t.x_block = p->d_plane;
+        t.y_vector = p->y.stride[1];
+        t.r_vector = p->r.stride[1];
         for (int64_t i = 0; i < count; i++) {
             t.x0 = strip + i * g->Q * lanes;
             t.y0 = y + 2 * k * p->y.stride[1] + (y0 + i) * p->y.stride[2];
@@ -122,7 +131,8 @@ static void item(void *arg, int i, int thread) {
     for (int64_t next = from; y < end; y += p->strip) {
         const int64_t count = end - y < p->strip ? end - y : p->strip;
         const int64_t last = (y + count - 1) * g->stride[1] - g->pad[1] + g->R;
-        const int64_t first = next < 0 ? 0 : next, inside = last < p->e.g.P ? last : p->e.g.P;
+        const int64_t first = next < 0 ? 0 : next;
+        const int64_t inside = last < p->e.g.P ? last : p->e.g.P;
         if (p->planar && first < inside) open_window(j, image, first, inside, window);
         for (int64_t k = 0; k < fac_chunks(g->K, p->cpu->simd->lanes); k++) {
             expand(j, p->planar ? window : x, ring, k, from, next, last);

@@ -32,7 +32,8 @@ static void pack_channels(void *arg, int i, int thread) {
     fac_winograd_filters(p->w, &G);
     (void)thread;
     for (int64_t v = 0; v < width; v += lanes) {
-        int64_t left = p->g.K - k0 - v, real = left < 0 ? 0 : left < lanes ? left : lanes;
+        int64_t left = p->g.K - k0 - v;
+        int64_t real = left < 0 ? 0 : left < lanes ? left : lanes;
         const float *from = w.w + (k0 + v) * w.k + first * w.c;
         if (real < lanes) memset(g, 0, sizeof g);
         if (!p->turned)

@@ -55,7 +55,7 @@ static double seconds_of(const fac_winograd_plan *p, bool by_chunk, int64_t bloc
     /* the tenth decides between ways that compute alike: what hardly waits now waits when others
      * use the memory, too */
     const double both = computed > stream ? computed + stream / 10 : stream + computed / 10;
-    return both + (by_chunk && !v_stays ? blocks * 2e-6 : 0);
+    return both + (by_chunk && !v_stays ? blocks * fac_cpu_speeds.chunk : 0);
 }
 
 bool fac_winograd_schedule(fac_winograd_plan *p, int variant) {
@@ -76,7 +76,9 @@ bool fac_winograd_schedule(fac_winograd_plan *p, int variant) {
                             size < (k / 2 + 1) * s->rows))
                 continue;
             if (block && seconds >= p->seconds) continue;
-            p->by_chunk = by_chunk, block = size, p->seconds = seconds;
+            p->by_chunk = by_chunk;
+            block = size;
+            p->seconds = seconds;
         }
     if (!block) return false;
     p->blocks = (p->tiles.count + block - 1) / block;
@@ -106,6 +108,7 @@ bool fac_winograd_schedule(fac_winograd_plan *p, int variant) {
                          (double)(g->C * g->H * g->W + g->K * g->P * g->Q / (p->pool * p->pool));
     /* less than a block of channels: the sums are as short as their way to M and back */
     const double few = g->C < lanes ? 3 * points * (double)(p->tiles.count * outs) : 0;
-    p->seconds += 1e-6 + (vectors * cycles + few) / hertz + image / (4 * p->cpu->bandwidth);
+    p->seconds +=
+        fac_cpu_speeds.step + (vectors * cycles + few) / hertz + image / (4 * p->cpu->bandwidth);
     return true;
 }

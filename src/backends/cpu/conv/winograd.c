@@ -10,7 +10,8 @@ const float *fac_tile_window(const fac_plane *p, int64_t y, int64_t x, int64_t m
     if (y >= -halo && x >= -halo && y + m <= p->height + halo && x + m <= p->width + halo)
         return from;
     memset(copy, 0, (size_t)(m * m * lanes) * sizeof *copy);
-    const int64_t first = x < 0 ? -x : 0, end = p->width - x < m ? p->width - x : m;
+    const int64_t first = x < 0 ? -x : 0;
+    const int64_t end = p->width - x < m ? p->width - x : m;
     for (int64_t i = 0; i < m && first < end; i++) {
         if (y + i < 0 || y + i >= p->height) continue;
         memcpy(copy + (i * m + first) * lanes, from + i * p->row + first * lanes,

@@ -3,6 +3,7 @@
 #define FACULA_CPU_H
 #include <stdatomic.h>
 #include "backends/cpu/device/simd.h"
+#include "backends/cpu/device/speed.h"
 #include "backends/device.h"
 #include "base/threads.h"
 #include "facula/backend.h"
@@ -58,7 +59,7 @@ static inline double fac_cpu_waste(int64_t items, int64_t threads) {
  * moved. */
 static inline double fac_cpu_seconds(const fac_cpu *c, double operations, double share,
                                      double bytes) {
-    return 1e-6 + operations / (c->flops * share) + bytes / (2 * c->bandwidth);
+    return fac_cpu_speeds.step + operations / (c->flops * share) + bytes / (2 * c->bandwidth);
 }
 
 extern const fac_backend fac_backend_cpu;

@@ -138,9 +138,9 @@ fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
      * the fourth.  Only ratios matter: estimates are compared with each other and with those of
      * memory-bound steps. */
     const double threads = c->pool.threads;
-    c->flops = 3e9 * 2 * 2 * unit_width(c->simd) * threads;
-    c->beyond = 20e9 * threads;
-    c->bandwidth = 20e9 * (threads < 4 ? threads : 3 + threads / 4);
+    c->flops = fac_cpu_speeds.hertz * fac_cpu_speeds.unit_flops * unit_width(c->simd) * threads;
+    c->beyond = fac_cpu_speeds.memory * threads;
+    c->bandwidth = fac_cpu_speeds.memory * (threads < 4 ? threads : 3 + threads / 4);
     return FAC_OK;
 }
 

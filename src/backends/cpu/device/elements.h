@@ -84,15 +84,18 @@ static inline void fac_elements_walk(const fac_elements *e, int split, int64_t f
     int64_t turn[FAC_DIMS], from[FAC_DIMS], to[FAC_DIMS], index = 0, x = 0;
     const int inner = e->n - 1;
     for (int k = 0; k < e->n; k++) {
-        turn[k] = from[k] = k == split ? first : 0, to[k] = k == split ? last : e->loop[k].count;
-        index += from[k] * e->loop[k].each, x += from[k] * e->loop[k].step;
+        turn[k] = from[k] = k == split ? first : 0;
+        to[k] = k == split ? last : e->loop[k].count;
+        index += from[k] * e->loop[k].each;
+        x += from[k] * e->loop[k].step;
         if (from[k] >= to[k]) return;
     }
     for (;;) {
         row(arg, index, x, to[inner] - from[inner], e->loop[inner].step);
         int k = inner - 1;
         for (; k >= 0; k--) {
-            index += e->loop[k].each, x += e->loop[k].step;
+            index += e->loop[k].each;
+            x += e->loop[k].step;
             if (++turn[k] < to[k]) break;
             index -= (to[k] - from[k]) * e->loop[k].each, x -= (to[k] - from[k]) * e->loop[k].step;
             turn[k] = from[k];

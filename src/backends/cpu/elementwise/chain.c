@@ -55,7 +55,10 @@ static int put_conversion(builder *b, const void *key, fac_dtype dtype, int slot
                           fac_dtype via, fac_dtype as) {
     fac_chain_step *s = put_step(b, key, dtype, as);
     if (!s) return -1;
-    s->nin = 1, s->in[0] = slot, s->from = from, s->via = via;
+    s->nin = 1;
+    s->in[0] = slot;
+    s->from = from;
+    s->via = via;
     return s->out;
 }
 
@@ -101,7 +104,9 @@ static bool put_node(builder *b, const fac_op *op, const void *attrs, int nin,
     bool floats = false, doubles = false, integers = false, words = false;
     for (int i = 0; i < nin; i++) {
         char kind = kind_of(types[i]);
-        floats |= kind == 'f', doubles |= types[i] == FAC_F64, words |= types[i] == FAC_U64;
+        floats |= kind == 'f';
+        doubles |= types[i] == FAC_F64;
+        words |= types[i] == FAC_U64;
         integers |= kind == 'i' || kind == 'u';
     }
     fac_dtype as = doubles || (floats && integers) ? FAC_F64
@@ -116,7 +121,9 @@ static bool put_node(builder *b, const fac_op *op, const void *attrs, int nin,
     bool narrow = result != as && kind_of(result) != 'b';
     fac_chain_step *s = put_step(b, narrow ? (const void *)b->c : key, result, as);
     if (!s) return false;
-    s->loop = loop, s->params = attrs, s->nin = nin;
+    s->loop = loop;
+    s->params = attrs;
+    s->nin = nin;
     memcpy(s->in, slots, sizeof slots);
     return !narrow || put_conversion(b, key, result, s->out, as, result, natural(result)) >= 0;
 }
@@ -139,8 +146,10 @@ static bool put_body(builder *b, const fac_problem *p) {
         const void *in[FAC_CHAIN_ARGS];
         fac_dtype types[FAC_CHAIN_ARGS];
         if (n->nin > FAC_CHAIN_ARGS || n->nout != 1 || n->body[0]) return false;
-        for (int i = 0; i < n->nin; i++)
-            in[i] = n->in[i], types[i] = n->in[i] ? n->in[i]->type.dtype : FAC_NONE;
+        for (int i = 0; i < n->nin; i++) {
+            in[i] = n->in[i];
+            types[i] = n->in[i] ? n->in[i]->type.dtype : FAC_NONE;
+        }
         if (!put_node(b, n->op, n->attrs, n->nin, in, types, n->out[0], n->out[0]->type.dtype))
             return false;
     }
@@ -152,7 +161,8 @@ static bool put_single(builder *b, const fac_problem *p) {
     fac_dtype types[FAC_CHAIN_ARGS];
     if (p->nin > FAC_CHAIN_ARGS || p->nout != 1 || p->node->body[0]) return false;
     for (int i = 0; i < p->nin; i++) {
-        in[i] = &p->in[i], types[i] = p->in[i].type.dtype;
+        in[i] = &p->in[i];
+        types[i] = p->in[i].type.dtype;
         b->place[b->places++] = (place){ in[i], types[i], FAC_NONE, i };
     }
     return put_node(b, p->node->op, p->node->attrs, p->nin, in, types, &p->out[0],
@@ -201,7 +211,8 @@ static void give_registers(fac_chain *c) {
             } else {
                 int r = 0;
                 while (taken[r]) r++;
-                taken[r] = true, at[i] = r;
+                taken[r] = true;
+                at[i] = r;
                 if (c->sources + r + 1 > c->slots) c->slots = c->sources + r + 1;
             }
         }

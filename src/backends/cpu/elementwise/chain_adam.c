@@ -31,7 +31,9 @@ static bool is_mean(const reader *r, int slot, fac_chain_adam *a) {
     const fac_chain_step *sum = made(r, slot, ADD), *part = sum ? made(r, sum->in[1], MUL) : NULL;
     const fac_chain_step *step = part ? made(r, part->in[0], SUB) : NULL;
     if (!step || step->in[1] != sum->in[0]) return false;
-    a->m = sum->in[0], a->g = step->in[0], a->weight = part->in[1];
+    a->m = sum->in[0];
+    a->g = step->in[0];
+    a->weight = part->in[1];
     return true;
 }
 
@@ -41,7 +43,9 @@ static bool is_square(const reader *r, int slot, fac_chain_adam *a) {
     const fac_chain_step *part = sum ? made(r, sum->in[1], MUL) : NULL,
                          *square = part ? made(r, part->in[0], MUL) : NULL;
     if (!old || !square || square->in[0] != a->g || square->in[1] != a->g) return false;
-    a->v = old->in[0], a->keep = old->in[1], a->fresh = part->in[1];
+    a->v = old->in[0];
+    a->keep = old->in[1];
+    a->fresh = part->in[1];
     return true;
 }
 
@@ -55,8 +59,12 @@ static bool is_step(const reader *r, int slot, fac_chain_adam *a, int *mean, int
     const fac_chain_step *scale = sum ? made(r, sum->in[0], MUL) : NULL,
                          *root = scale ? made(r, scale->in[0], SQRT) : NULL;
     if (!root) return false;
-    a->p = next->in[0], a->rate = change->in[0], a->inverse = scale->in[1], a->epsilon = sum->in[1];
-    *mean = ratio->in[0], *square = root->in[0];
+    a->p = next->in[0];
+    a->rate = change->in[0];
+    a->inverse = scale->in[1];
+    a->epsilon = sum->in[1];
+    *mean = ratio->in[0];
+    *square = root->in[0];
     return true;
 }
 
@@ -70,7 +78,8 @@ bool fac_chain_is_adam(const fac_chain *c, int isa, fac_chain_adam *a) {
     for (int k = 0; k < LOOPS; k++) r.loop[k] = ops[k]->map->f32[isa];
     for (int k = 0; k < 3; k++) {
         const fac_chain_step *choice = made(&r, c->out[k].slot, WHERE);
-        go[k] = choice ? choice->in[0] : -1, old[k] = choice ? choice->in[2] : -1;
+        go[k] = choice ? choice->in[0] : -1;
+        old[k] = choice ? choice->in[2] : -1;
         next[k] = choice ? choice->in[1] : c->out[k].slot;
         if (c->out[k].as != FAC_F32 || c->out[k].dtype != FAC_F32 || go[k] != go[0]) return false;
         if (is_step(&r, next[k], a, &mean, &square)) a->out[0] = k;

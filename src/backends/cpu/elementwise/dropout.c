@@ -62,8 +62,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     for (int k = 0; k < 2; k++) fac_want_plain(&p->in[k]);
     fac_want_plain(&p->out[0]);
     if (p->in[1].layout.offset) return false;
-    o->seconds =
-        1e-6 + 2e-8 * (double)fac_dims_count(&p->in[0].type.dims) / fac_cpu_of(d)->pool.threads;
+    o->seconds = fac_cpu_speeds.step + fac_cpu_speeds.dropped *
+                                           (double)fac_dims_count(&p->in[0].type.dims) /
+                                           fac_cpu_of(d)->pool.threads;
     return true;
 }
 

@@ -51,7 +51,8 @@ static void move(const fac_elementwise *e, const fac_walk *w, char *base, int64_
     int64_t i[FAC_WALK_DIMS];
     int last = e->n - 1;
     for (int k = last; k >= e->outer; k--) {
-        i[k] = at % e->d[k], at /= e->d[k];
+        i[k] = at % e->d[k];
+        at /= e->d[k];
         base += i[k] * w->stride[k] * (int64_t)w->size;
     }
     while (n > 0) {
@@ -85,7 +86,8 @@ static void load(const fac_elementwise *e, state *s, int i, char *base, int64_t 
         return;
     }
     if (w->held && s->held[i] == base && s->held_n[i] >= n) return;
-    s->held[i] = base, s->held_n[i] = n;
+    s->held[i] = base;
+    s->held_n[i] = n;
     if (w->contiguous) {
         fac_streams_convert(e->streams, c->as, s->slot[i], c->dtype, base + at * (int64_t)w->size,
                             n);
@@ -237,46 +239,34 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *cpu = fac_cpu_of(d);
     fac_frame f;
-    fac_elementwise e = { .copies = 0 };
     for (int i = 0; i < p->nin; i++)
         if (fac_copy_size(p->in[i].type.dtype) == 0) return false;
     for (int k = 0; k < p->nout; k++)
         if (fac_copy_size(p->out[k].type.dtype) == 0) return false;
-    if (p->nout < 1 || !fac_elementwise_settle(p, &f) ||
-        !fac_elementwise_build(p, f, cpu->simd->isa, &e))
-        return false;
+    if (p->nout < 1 || !fac_elementwise_settle(p, &f)) return false;
+    fac_elementwise *e = fac_offer_keep(o, sizeof *e, NULL);
+    if (!e || !fac_elementwise_build(p, f, cpu->simd->isa, e)) return false;
     double bytes = 0, count = (double)fac_dims_count(&p->out[0].type.dims);
     for (int i = 0; i < p->nin; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
     for (int k = 0; k < p->nout; k++) bytes += (double)fac_type_bytes(&p->out[k].type);
-    o->work = e.copied + e.share * (size_t)cpu->pool.threads;
-    o->seconds = 1e-6 + bytes / cpu->bandwidth +
-                 count * e.chain.steps * (double)e.chain.width / (32e9 * cpu->pool.threads);
+    o->work = e->copied + e->share * (size_t)cpu->pool.threads;
+    o->seconds = fac_cpu_speeds.step + bytes / cpu->bandwidth +
+                 count * e->chain.steps * (double)e->chain.width /
+                     (fac_cpu_speeds.chain_bytes * cpu->pool.threads);
     return true;
-}
-
-/* There was room for a copy of each input; most chains copy none. */
-static void trim_copies(fac_elementwise *e) {
-    void *less = e->copies ? fac_resize(e->copy, (size_t)e->copies, sizeof *e->copy) : NULL;
-    if (!e->copies) fac_release(e->copy);
-    if (!e->copies || less) e->copy = less;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     const fac_cpu *cpu = fac_cpu_of(d);
-    fac_elementwise *e = fac_alloc(1, sizeof *e);
-    fac_frame f = { p->out[0].layout.axis, p->out[0].layout.block };
-    if (!e) return fac_raise(err, FAC_E_NOMEM, "elementwise: no memory for a plan");
-    e->copy = fac_alloc((size_t)p->nin + 1, sizeof *e->copy);
-    if (!e->copy || !fac_elementwise_build(p, f, cpu->simd->isa, e)) {
-        fac_status status =
-            e->copy ? fac_raise(err, FAC_E_INTERNAL, "elementwise: %s is no chain any more",
-                                p->node->op->name)
-                    : fac_raise(err, FAC_E_NOMEM, "elementwise: no memory for a plan");
-        fac_release(e->copy);
-        fac_release(e);
-        return status;
+    fac_elementwise *e = fac_draft_take(p);
+    if (e->copies) {
+        e->copy = fac_alloc((size_t)e->copies, sizeof *e->copy);
+        if (!e->copy) {
+            fac_release(e);
+            return fac_raise(err, FAC_E_NOMEM, "elementwise: no memory for a plan");
+        }
+        fac_elementwise_copies(p, (fac_frame){ p->out[0].layout.axis, p->out[0].layout.block }, e);
     }
-    trim_copies(e);
     e->streams = cpu->simd->streams;
     for (int k = 0; k < e->chain.outs; k++)
         e->out[k].past = e->out[k].direct && !e->adam &&

@@ -48,9 +48,11 @@ typedef struct fac_frame {
 } fac_frame;
 bool fac_elementwise_settle(fac_problem *p, fac_frame *f);
 
-/* The plan of a settled problem; e->copy is NULL, or has room for each input.  false when it is no
+/* The plan of a settled problem, but for what fac_elementwise_copies adds.  false when it is no
  * chain. */
 bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_elementwise *e);
+/* Plans the copies of a built plan into e->copy, which has room for them. */
+void fac_elementwise_copies(const fac_problem *p, fac_frame f, fac_elementwise *e);
 
 /* Units [first, last) of the plan, which has its streams.  copied: where copies lie; scratch:
  * e->share bytes of a thread. */

@@ -161,47 +161,52 @@ static bool needs_copy(const fac_operand *o, const fac_dims *out, fac_frame f) {
            o->type.dims.d[j] % f.block != 0;
 }
 
+/* How input i lies when the walk reads it. */
+static fac_layout layout_of(const fac_problem *p, int i, fac_frame f) {
+    const fac_dims *out = &p->out[0].type.dims, *d = &p->in[i].type.dims;
+    if (!needs_copy(&p->in[i], out, f)) return p->in[i].layout;
+    return fac_layout_blocked(d, f.axis - (out->n - d->n), f.block, 0);
+}
+
+/* Bytes of scratch for the copy of input i. */
+static size_t copy_bytes(const fac_problem *p, int i, fac_frame f) {
+    const fac_layout layout = layout_of(p, i, f);
+    return (fac_layout_bytes(&layout, &p->in[i].type) + 63) / 64 * 64;
+}
+
 bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_elementwise *e) {
     fac_chain *c = &e->chain;
     const fac_dims *dims = &p->out[0].type.dims;
-    fac_layout layout[FAC_CHAIN_SOURCES];
     if (!fac_chain_build(p, isa, c)) return false;
     e->n = dims->n;
     memcpy(e->d, dims->d, sizeof dims->d);
     if (f.block > 0) e->d[f.axis] = (e->d[f.axis] + f.block - 1) / f.block, e->d[e->n++] = f.block;
 
-    for (int i = 0; i < p->nin; i++) {
-        layout[i] = p->in[i].layout;
-        const fac_dims *d = &p->in[i].type.dims;
-        if (needs_copy(&p->in[i], dims, f))
-            layout[i] = fac_layout_blocked(d, f.axis - (dims->n - d->n), f.block, 0);
-    }
     for (int i = 0; i < c->sources; i++) {
-        int k = c->source[i].input;
-        if (k < 0)
+        const int k = c->source[i].input;
+        if (k < 0) {
             e->source[i] =
                 (fac_walk){ .size = (size_t)fac_dtype_get(c->source[i].dtype)->block_bytes,
                             .copy = -1 };
-        else
-            e->source[i] = walk_of(&p->in[k], dims, f, &layout[k]);
+        } else {
+            const fac_layout layout = layout_of(p, k, f);
+            e->source[i] = walk_of(&p->in[k], dims, f, &layout);
+        }
     }
     for (int i = 0; i < c->outs; i++) e->out[i] = walk_of(&p->out[i], dims, f, &p->out[i].layout);
 
     /* The copies that the scratch holds, shared by all sources of one input. */
-    e->copies = 0, e->copied = 0;
+    e->copies = 0;
+    e->copied = 0;
     for (int i = 0; i < p->nin; i++) {
         if (!needs_copy(&p->in[i], dims, f)) continue;
-        size_t bytes = fac_layout_bytes(&layout[i], &p->in[i].type),
-               size = fac_copy_size(p->in[i].type.dtype);
-        for (int s = 0; s < c->sources; s++)
-            if (c->source[s].input == i)
-                e->source[s].work = e->copied, e->source[s].copy = e->copies;
-        if (e->copy) {
-            e->copy[e->copies].input = i, e->copy[e->copies].at = e->copied;
-            fac_copy_plan(&e->copy[e->copies].copy, &p->in[i].type.dims, &p->in[i].layout,
-                          &layout[i], size);
+        for (int s = 0; s < c->sources; s++) {
+            if (c->source[s].input != i) continue;
+            e->source[s].work = e->copied;
+            e->source[s].copy = e->copies;
         }
-        e->copies++, e->copied += (bytes + 63) / 64 * 64;
+        e->copied += copy_bytes(p, i, f);
+        e->copies++;
     }
     join_dims(e);
     cut(e);
@@ -209,4 +214,19 @@ bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_eleme
     /* two for what is gathered and what is on the way of a conversion */
     e->share = fac_elementwise_slot(e) * (size_t)c->slots + 2 * fac_elementwise_raw(e);
     return true;
+}
+
+void fac_elementwise_copies(const fac_problem *p, fac_frame f, fac_elementwise *e) {
+    size_t at = 0;
+    int n = 0;
+    for (int i = 0; i < p->nin; i++) {
+        if (!needs_copy(&p->in[i], &p->out[0].type.dims, f)) continue;
+        const fac_layout layout = layout_of(p, i, f);
+        e->copy[n].input = i;
+        e->copy[n].at = at;
+        fac_copy_plan(&e->copy[n].copy, &p->in[i].type.dims, &p->in[i].layout, &layout,
+                      fac_copy_size(p->in[i].type.dtype));
+        at += copy_bytes(p, i, f);
+        n++;
+    }
 }

@@ -1,6 +1,6 @@
-/* Recognises bodies of convolutions and matrix products:  [add(_, x1)]  then any chain of
- * elementwise ops of one operand, of which a first relu or clip is done in registers;  or  [add(_,
- * x1)]  then  where(x2 > lo, _, 0). */
+/* Recognises bodies of convolutions and matrix products:  [add(_, bias)] [add(_, x1)]  then any
+ * chain of elementwise ops of one operand, of which a first relu or clip is done in registers;  or
+ * [add(_, x1)]  then  where(x2 > lo, _, 0). */
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/elementwise/epilogue.h"
@@ -18,7 +18,8 @@ static bool number(const fac_value *v, float *to) {
 }
 
 bool fac_cpu_is_clip(const fac_node *n, float *lo, float *hi) {
-    *lo = -INFINITY, *hi = INFINITY;
+    *lo = -INFINITY;
+    *hi = INFINITY;
     if (FAC_IS(n, relu)) return *lo = 0, true;
     if (FAC_IS(n, max)) return n->nin == 2 && number(n->in[1], lo);
     if (FAC_IS(n, min)) return n->nin == 2 && number(n->in[1], hi);
@@ -61,12 +62,34 @@ static bool add_mask(const fac_problem *p, const fac_node *n, const fac_value *n
     return e->mask >= 0 && number(test->in[1], &e->mask_lo);
 }
 
+/* The problem's input that v of its body is, with a number for each channel; -1: it is none. */
+static int bias_of(const fac_problem *p, const fac_value *v) {
+    const fac_graph *body = p->node->body[0];
+    const fac_dims *own = &fac_graph_input(body, 0)->type.dims, *d = &v->type.dims;
+    if (v->leaf != FAC_INPUT || v->type.dtype != FAC_F32 || own->n != 4) return -1;
+    if (d->n < 3 || d->n > 4 || d->d[d->n - 3] != own->d[1] || fac_dims_count(d) != own->d[1])
+        return -1;
+    for (int k = 1; k < fac_graph_inputs(body); k++)
+        if (fac_graph_input(body, k) == v) return p->node->nports + k - 1;
+    return -1;
+}
+
+static bool recognized(const fac_problem *p, const fac_simd *simd, bool biases, fac_epilogue *e);
+
+bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
+    return recognized(p, simd, false, e);
+}
+
+bool fac_cpu_epilogue_biased(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
+    return recognized(p, simd, true, e) && (e->mask < 0 || e->bias < 0);
+}
+
 bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
     return fac_cpu_epilogue_masked(p, simd, e) && e->mask < 0;
 }
 
-bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
-    *e = (fac_epilogue){ .residual = -1, .lo = -INFINITY, .hi = INFINITY, .mask = -1 };
+static bool recognized(const fac_problem *p, const fac_simd *simd, bool biases, fac_epilogue *e) {
+    *e = (fac_epilogue){ .residual = -1, .bias = -1, .lo = -INFINITY, .hi = INFINITY, .mask = -1 };
     const fac_graph *body = p->node->body[0];
     if (!body) return true;
     if (fac_graph_outputs(body) != 1) return false;
@@ -81,8 +104,12 @@ bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epi
         float lo, hi;
         if (FAC_IS(n, add) && n->nin == 2) {
             const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;
-            if (!other || other == now || clipped || e->loops || e->residual >= 0) return false;
-            if ((e->residual = operand_of(p, other)) < 0) return false;
+            if (!other || other == now || clipped || e->loops) return false;
+            const int bias = biases && e->bias < 0 ? bias_of(p, other) : -1;
+            if (bias >= 0)
+                e->bias = bias;
+            else if (e->residual >= 0 || (e->residual = operand_of(p, other)) < 0)
+                return false;
         } else if (FAC_IS(n, where)) {
             if (clipped || e->loops || !add_mask(p, n, now, e)) return false;
         } else if (n->in[0] != now)

@@ -69,18 +69,20 @@ static bool build_part(const fac_problem *p, const fac_node *n, const int *of, i
            fac_elementwise_build(&q, frame, isa, &to->e);
 }
 
-/* All parts, or NULL: *why says whether memory is gone. */
-static plan *build(const fac_cpu *cpu, const fac_problem *p, fac_status *why) {
-    const fac_graph *body = p->node->body[0];
-    int *of = operands_of(body);
+/* Bytes of a plan of so many parts; 0: more than there are. */
+static size_t plan_bytes(size_t parts) {
     size_t bytes;
-    plan *g = NULL;
-    *why = FAC_E_NOMEM;
-    if (of && fac_size_mul((size_t)body->nodes, sizeof(part), &bytes) &&
-        fac_size_add(bytes, sizeof *g, &bytes))
-        g = fac_alloc(1, bytes);
-    bool fits = true;
-    for (const fac_node *n = body->first; g && n && fits; n = n->next) {
+    return fac_size_mul(parts, sizeof(part), &bytes) && fac_size_add(bytes, sizeof(plan), &bytes)
+               ? bytes
+               : 0;
+}
+
+/* All parts; false when one does not fit, or there is no memory. */
+static bool build(const fac_cpu *cpu, const fac_problem *p, fac_offer *o, plan *g) {
+    int *of = operands_of(p->node->body[0]);
+    o->lost |= !of;
+    bool fits = of != NULL;
+    for (const fac_node *n = p->node->body[0]->first; n && fits; n = n->next) {
         part *to = &g->part[g->parts];
         fits = build_part(p, n, of, cpu->simd->isa, to);
         if (!fits) break;
@@ -92,12 +94,7 @@ static plan *build(const fac_cpu *cpu, const fac_problem *p, fac_status *why) {
         g->parts++;
     }
     fac_release(of);
-    if (g && !fits) {
-        *why = FAC_E_INTERNAL;
-        fac_release(g);
-        return NULL;
-    }
-    return g;
+    return fits;
 }
 
 /* ---- running ---- */
@@ -152,7 +149,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_cpu *cpu = fac_cpu_of(d);
-    fac_status why;
+    const size_t room = plan_bytes((size_t)p->node->body[0]->nodes);
     double bytes = 0;
     for (int i = 0; i < p->nin; i++) {
         if (fac_copy_size(p->in[i].type.dtype) == 0) return false;
@@ -164,21 +161,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (!fac_layout_is_plain(&p->out[k].layout, &p->out[k].type.dims)) return false;
         bytes += (double)fac_type_bytes(&p->out[k].type);
     }
-    plan *g = build(cpu, p, &why);
-    if (!g) return false;
+    plan *g = room ? fac_offer_keep(o, room, NULL) : NULL;
+    if (!g || !build(cpu, p, o, g)) return false;
     o->work = g->share * (size_t)cpu->pool.threads;
-    o->seconds = 1e-6 + bytes / cpu->bandwidth;
-    fac_release(g);
+    o->seconds = fac_cpu_speeds.step + bytes / cpu->bandwidth;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    fac_status why;
-    plan *g = build(fac_cpu_of(d), p, &why);
-    const char *what =
-        why == FAC_E_NOMEM ? "no memory for a plan" : "not the problem that was offered for";
-    if (!g) return fac_raise(err, why, "group: %s", what);
-    *out = g;
+    (void)d, (void)err;
+    *out = fac_draft_take(p);
     return FAC_OK;
 }
 

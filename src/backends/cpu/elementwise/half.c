@@ -3,9 +3,8 @@
  * Inputs are widened into scratch, the other solver runs on them, results are rounded once on their
  * way back: what the reference means by these types.  Storages are converted as a whole, gaps and
  * halos included, so every layout is the other solver's own.  It is the first of the list that
- * takes the f32 problem: offer and make, asked separately, find the same. Elementwise ops and
- * copies know halves themselves; nodes with a body are left alone, for its values have types too.
- */
+ * takes the f32 problem. Elementwise ops and copies know halves themselves; nodes with a body are
+ * left alone, for its values have types too. */
 #include <string.h>
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
@@ -51,7 +50,7 @@ static void look(const fac_problem *p, shadow *s) {
         if (is_half(s->out[k].type.dtype)) s->out[k].type.dtype = FAC_F32;
 }
 
-static bool find(fac_device *d, const fac_problem *p, shadow *s) {
+static bool find(fac_device *d, const fac_problem *p, bool *lost, shadow *s) {
     bool any = false;
     if (p->nin > INPUTS || p->nout > OUTPUTS || p->node->body[0] || p->node->op->map) return false;
     for (int i = 0; i < p->nin; i++) any |= is_half(p->in[i].type.dtype);
@@ -66,6 +65,7 @@ static bool find(fac_device *d, const fac_problem *p, shadow *s) {
         look(p, s);
         s->solver = *all;
         if (fac_solver_offer(*all, d, &s->p, &s->offer)) return true;
+        *lost |= s->offer.lost;
     }
     return false;
 }
@@ -86,42 +86,41 @@ static void place(const fac_problem *p, shadow *s) {
     s->bytes += s->offer.work;
 }
 
+/* What a plan owns as long as it is a draft. */
+static void drop(void *arg) {
+    plan *h = arg;
+    fac_offer_drop(&h->s.offer);
+}
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
-    shadow s;
-    if (!find(d, p, &s)) return false;
-    for (int i = 0; i < p->nin; i++) p->in[i].layout = s.in[i].layout;
+    plan *h = fac_offer_keep(o, sizeof *h, drop);
+    if (!h || !find(d, p, &o->lost, &h->s)) return false;
+    shadow *s = &h->s;
+    for (int i = 0; i < p->nin; i++) p->in[i].layout = s->in[i].layout;
     for (int k = 0; k < p->nout; k++) {
-        p->out[k].layout = s.out[k].layout;
-        if (p->out[k].layout.block == 0) p->out[k].layout.halo = 0;
+        if (s->out[k].layout.block == 0) s->out[k].layout.halo = 0; /* a wish of its readers */
+        p->out[k].layout = s->out[k].layout;
     }
-    const fac_solver *first = s.solver;
-    if (!find(d, p, &s) || s.solver != first) return false; /* what make() will see */
-    for (int i = 0; i < p->nin; i++)
-        if (!is_taken(&s, i) &&
-            !fac_layout_equal(&p->in[i].layout, &s.in[i].layout, &p->in[i].type.dims))
-            return false;
-    place(p, &s);
-    *o = s.offer;
-    o->work = s.bytes;
-    o->seconds += 1.5 * (double)s.work_at / fac_cpu_of(d)->bandwidth;
+    place(p, s);
+    const fac_offer *other = &s->offer;
+    memcpy(o->packed, other->packed, sizeof o->packed);
+    o->own = other->own;
+    o->variants = other->variants;
+    o->version = other->version;
+    o->work = s->bytes;
+    o->seconds = other->seconds + 1.5 * (double)s->work_at / fac_cpu_of(d)->bandwidth;
     return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *h = fac_alloc(1, sizeof *h);
-    if (!h) return fac_raise(err, FAC_E_NOMEM, "half: no memory for a plan");
+    plan *h = fac_draft_take(p);
     h->problem = p;
-    fac_status status = find(d, p, &h->s) ? FAC_OK
-                                          : fac_raise(err, FAC_E_INTERNAL,
-                                                      "half: not the problem that was offered for");
-    if (!status) place(p, &h->s);
-    if (!status) status = fac_solver_make(h->s.solver, d, &h->s.p, &h->s.offer, &h->plan, err);
-    if (status) {
+    const fac_status status = fac_solver_make(h->s.solver, d, &h->s.p, &h->s.offer, &h->plan, err);
+    if (status)
         fac_release(h);
-        return status;
-    }
-    *out = h;
-    return FAC_OK;
+    else
+        *out = h;
+    return status;
 }
 
 static void done(fac_device *d, void *arg) {

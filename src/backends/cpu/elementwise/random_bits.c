@@ -48,7 +48,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (p->node->body[0]) return false;
     fac_want_plain(&p->in[0]);
     fac_want_plain(&p->out[0]);
-    o->seconds = 1e-6 + 2e-9 * (double)count / fac_cpu_of(d)->pool.threads;
+    o->seconds =
+        fac_cpu_speeds.step + fac_cpu_speeds.random * (double)count / fac_cpu_of(d)->pool.threads;
     return true;
 }
 

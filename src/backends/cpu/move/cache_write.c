@@ -39,7 +39,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (!fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims))
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
-    o->seconds = 1e-6 + 2 * (double)fac_type_bytes(&p->in[1].type) / fac_cpu_of(d)->bandwidth;
+    o->seconds =
+        fac_cpu_speeds.step + 2 * (double)fac_type_bytes(&p->in[1].type) / fac_cpu_of(d)->bandwidth;
     return true;
 }
 

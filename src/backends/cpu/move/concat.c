@@ -57,7 +57,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (!build(p, NULL)) y->layout = plain;
     }
     if (!build(p, NULL)) return false;
-    o->seconds = 1e-6 * p->nin + 2 * bytes / fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step * p->nin + 2 * bytes / fac_cpu_of(d)->bandwidth;
     return true;
 }
 

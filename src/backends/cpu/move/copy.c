@@ -48,7 +48,10 @@ static int64_t turned_lines(int64_t stride, int64_t length, bool large) {
 
 static void put_dim(nest *t, int64_t d, int64_t from, int64_t to) {
     if (d == 1) return;
-    t->d[t->n] = d, t->from[t->n] = from, t->to[t->n] = to, t->n++;
+    t->d[t->n] = d;
+    t->from[t->n] = from;
+    t->to[t->n] = to;
+    t->n++;
 }
 
 static void put_piece(fac_copy *c, nest t) {
@@ -58,7 +61,9 @@ static void put_piece(fac_copy *c, nest t) {
     for (int k = 1; k < t.n; k++) /* outermost: the largest stride of the target */
         for (int j = k; j > 0 && llabs(t.to[j - 1]) < llabs(t.to[j]); j--) {
             int64_t d = t.d[j], f = t.from[j], o = t.to[j];
-            t.d[j] = t.d[j - 1], t.from[j] = t.from[j - 1], t.to[j] = t.to[j - 1];
+            t.d[j] = t.d[j - 1];
+            t.from[j] = t.from[j - 1];
+            t.to[j] = t.to[j - 1];
             t.d[j - 1] = d, t.from[j - 1] = f, t.to[j - 1] = o;
         }
     int n = 0;
@@ -66,14 +71,19 @@ static void put_piece(fac_copy *c, nest t) {
         bool joins =
             n > 0 && t.from[n - 1] == t.from[k] * t.d[k] && t.to[n - 1] == t.to[k] * t.d[k];
         int at = joins ? n - 1 : n++;
-        t.d[at] = joins ? t.d[at] * t.d[k] : t.d[k], t.from[at] = t.from[k], t.to[at] = t.to[k];
+        t.d[at] = joins ? t.d[at] * t.d[k] : t.d[k];
+        t.from[at] = t.from[k];
+        t.to[at] = t.to[k];
     }
 
     fac_copy_piece *p = &c->piece[c->pieces++];
     *p = (fac_copy_piece){ .from_at = t.from_at, .to_at = t.to_at };
     for (; p->n < 2 - n; p->n++) p->d[p->n] = 1;
-    for (int k = 0; k < n; k++, p->n++)
-        p->d[p->n] = t.d[k], p->from[p->n] = t.from[k], p->to[p->n] = t.to[k];
+    for (int k = 0; k < n; k++, p->n++) {
+        p->d[p->n] = t.d[k];
+        p->from[p->n] = t.from[k];
+        p->to[p->n] = t.to[k];
+    }
     int q = p->n - 1, turn = -1;
     if (n == 0) p->from[q] = p->to[q] = size; /* one element */
     if (p->to[q] == size && p->from[q] != size)
@@ -81,8 +91,11 @@ static void put_piece(fac_copy *c, nest t) {
             if (p->from[k] == size) turn = k;
     if (turn >= 0) { /* p is the dim along which the source is contiguous */
         int64_t d = p->d[turn], f = p->from[turn], o = p->to[turn];
-        for (int k = turn; k < q - 1; k++)
-            p->d[k] = p->d[k + 1], p->from[k] = p->from[k + 1], p->to[k] = p->to[k + 1];
+        for (int k = turn; k < q - 1; k++) {
+            p->d[k] = p->d[k + 1];
+            p->from[k] = p->from[k + 1];
+            p->to[k] = p->to[k + 1];
+        }
         p->d[q - 1] = d, p->from[q - 1] = f, p->to[q - 1] = o;
     }
     p->kind = turn >= 0                                ? FAC_COPY_TURN
@@ -123,7 +136,8 @@ static void put_axes(fac_copy *c, const fac_dims *dims, const fac_layout *from,
             b = to->block > 0 && to->axis == k ? to->block : 1;
     /* Three parts: whole large blocks, whole small blocks after them, single elements after
      * those. */
-    int64_t large = a > b ? a : b, small = a > 1 && b > 1 ? lower(a, b) : large;
+    int64_t large = a > b ? a : b;
+    int64_t small = a > 1 && b > 1 ? lower(a, b) : large;
     int64_t cut[4] = { 0, n / large * large, n / small * small, n }, inner[3] = { large, small, 1 };
     for (int part = 0; part < 3; part++) {
         nest s = t;
@@ -142,7 +156,8 @@ static void put_axes(fac_copy *c, const fac_dims *dims, const fac_layout *from,
 void fac_copy_plan(fac_copy *c, const fac_dims *dims, const fac_layout *from, const fac_layout *to,
                    size_t size) {
     int64_t bytes = (int64_t)size;
-    c->size = size, c->pieces = 0;
+    c->size = size;
+    c->pieces = 0;
     for (int k = 0; k < dims->n; k++)
         if (dims->d[k] == 0) return;
     put_axes(c, dims, from, to, 0,
@@ -247,8 +262,10 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     char *to = j->to + c->to_at;
     rest /= nq * np;
     for (int k = p - 1; k >= 0; k--) {
-        i[k] = rest % c->d[k], rest /= c->d[k];
-        from += i[k] * c->from[k], to += i[k] * c->to[k];
+        i[k] = rest % c->d[k];
+        rest /= c->d[k];
+        from += i[k] * c->from[k];
+        to += i[k] * c->to[k];
     }
     for (int64_t u = first; u < last; u++) {
         int64_t p0 = tp * c->tile_p, q0 = tq * c->tile_q;
@@ -259,9 +276,12 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
         if (++tp < np) continue;
         tp = 0;
         for (int k = p - 1; k >= 0; k--) {
-            from += c->from[k], to += c->to[k];
+            from += c->from[k];
+            to += c->to[k];
             if (++i[k] < c->d[k]) break;
-            from -= i[k] * c->from[k], to -= i[k] * c->to[k], i[k] = 0;
+            from -= i[k] * c->from[k];
+            to -= i[k] * c->to[k];
+            i[k] = 0;
         }
     }
     if (j->past) fac_streams_end();
@@ -301,7 +321,8 @@ static void zero_planes(void *arg, int64_t from, int64_t to, int thread) {
         for (int k = n - 3; k >= 0; k--) {
             int64_t d = l->block > 0 && l->axis == k ? (z->dims->d[k] + l->block - 1) / l->block
                                                      : z->dims->d[k];
-            plane += rest % d * l->stride[k] * z->size, rest /= d;
+            plane += rest % d * l->stride[k] * z->size;
+            rest /= d;
         }
         char *first = plane - l->halo * row - side;
         for (int64_t y = -l->halo; y < 0; y++, first += row) memset(first, 0, (size_t)line);

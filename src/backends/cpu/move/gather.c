@@ -58,7 +58,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (!fac_layout_is_plain(&p->in[i].layout, &p->in[i].type.dims))
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!build(p, &g)) return false;
-    o->seconds = 1e-6 + 2 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step +
+                 2 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
     *FAC_DRAFT(o, plan) = g;
     return true;
 }

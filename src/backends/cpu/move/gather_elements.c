@@ -17,7 +17,8 @@ typedef struct plan {
 static bool build(const fac_problem *p, plan *g) {
     if (!fac_elements_of(p, &g->e)) return false;
     g->element = (int64_t)fac_copy_size(p->in[0].type.dtype);
-    g->x = p->in[0].layout.offset * g->element, g->y = p->out[0].layout.offset * g->element;
+    g->x = p->in[0].layout.offset * g->element;
+    g->y = p->out[0].layout.offset * g->element;
     return true;
 }
 
@@ -27,7 +28,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!fac_elements_fit(p) || !build(p, &g)) return false;
     const double bytes =
         2 * (double)fac_type_bytes(&p->out[0].type) + (double)fac_type_bytes(&p->in[1].type);
-    o->seconds = 1e-6 + bytes / c->bandwidth + 1e-9 * (double)g.e.count / c->pool.threads;
+    o->seconds = fac_cpu_speeds.step + bytes / c->bandwidth +
+                 fac_cpu_speeds.gathered * (double)g.e.count / c->pool.threads;
     *FAC_DRAFT(o, plan) = g;
     return true;
 }

@@ -51,7 +51,8 @@ static bool window(const fac_problem *p, int k, fac_layout *out) {
             if (step == 0) continue;
             if (l->block > 0 && l->axis == j) {
                 if (step != 1 || out->axis >= 0) return false;
-                out->axis = a, out->stride[a] = l->stride[j];
+                out->axis = a;
+                out->stride[a] = l->stride[j];
             } else
                 out->stride[a] += step * l->stride[j];
         }
@@ -69,23 +70,24 @@ static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac
 static double price(const fac_device *d, const fac_problem *p) {
     double bytes = 0;
     for (int k = 0; k < p->nout; k++) bytes += (double)fac_type_bytes(&p->out[k].type);
-    return 1e-6 * p->nout + 2 * bytes / fac_cpu_of(d)->bandwidth;
+    return fac_cpu_speeds.step * p->nout + 2 * bytes / fac_cpu_of(d)->bandwidth;
 }
 
 static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!fac_op_is_one_of(p->node->op, moves) || p->node->body[0] ||
         fac_copy_size(p->in[0].type.dtype) == 0)
         return false;
+    fac_layout *from = fac_offer_keep(o, (size_t)p->nout * sizeof *from, NULL); /* windows */
+    if (!from) return false;
     for (int pass = 0; pass < 2; pass++) {
         int k = 0;
         for (; k < p->nout; k++) {
             fac_operand *y = &p->out[k];
-            fac_layout from;
             if (fac_dims_count(&y->type.dims) == 0) continue;
-            if (!window(p, k, &from) || !fac_copy_fits(&from, &y->layout)) break;
-            if (from.block > 0 && from.axis == 1 && y->type.dims.n == 4 &&
+            if (!window(p, k, &from[k]) || !fac_copy_fits(&from[k], &y->layout)) break;
+            if (from[k].block > 0 && from[k].axis == 1 && y->type.dims.n == 4 &&
                 fac_layout_is_plain(&y->layout, &y->type.dims))
-                y->layout = fac_layout_blocked(&y->type.dims, 1, from.block, y->layout.halo);
+                y->layout = fac_layout_blocked(&y->type.dims, 1, from[k].block, y->layout.halo);
         }
         if (k == p->nout) {
             o->seconds = price(d, p);
@@ -115,19 +117,13 @@ static fac_status new_plan(const fac_problem *p, plan **out, fac_error *err) {
 
 static fac_status make_move(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
+    const fac_layout *from = p->draft;
     plan *r;
     FAC_TRY(new_plan(p, &r, err));
-    for (int k = 0; k < p->nout; k++) {
-        fac_layout from;
-        if (fac_dims_count(&p->out[k].type.dims) == 0) continue;
-        if (!window(p, k, &from)) {
-            fac_release(r);
-            return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                             p->node->op->name);
-        }
-        fac_copy_plan(&r->copy[k], &p->out[k].type.dims, &from, &p->out[k].layout,
-                      fac_copy_size(p->in[0].type.dtype));
-    }
+    for (int k = 0; k < p->nout; k++)
+        if (fac_dims_count(&p->out[k].type.dims))
+            fac_copy_plan(&r->copy[k], &p->out[k].type.dims, &from[k], &p->out[k].layout,
+                          fac_copy_size(p->in[0].type.dtype));
     *out = r;
     return FAC_OK;
 }

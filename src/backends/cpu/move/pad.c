@@ -56,7 +56,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         p->in[0].layout = fac_layout_plain(&p->in[0].type.dims);
         if (!parts(p, &dims, &from, &to)) return false;
     }
-    o->seconds = 1e-6 + 3 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step +
+                 3 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
     return true;
 }
 

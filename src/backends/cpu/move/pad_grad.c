@@ -29,9 +29,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     r.in = p->in[3].layout.offset;
     r.out = p->out[0].layout.offset;
     r.turn = r.lines.whole ? fac_dims_count(x) / r.lines.whole : 0;
-    o->seconds =
-        1e-6 + (double)(fac_type_bytes(&p->out[0].type) + 3 * fac_type_bytes(&p->in[3].type)) /
-                   fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step +
+                 (double)(fac_type_bytes(&p->out[0].type) + 3 * fac_type_bytes(&p->in[3].type)) /
+                     fac_cpu_of(d)->bandwidth;
     *FAC_DRAFT(o, plan) = r;
     return true;
 }

@@ -29,7 +29,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     r.unit = r.lines.unit * size;
     r.in = p->in[0].layout.offset * size;
     r.out = p->out[0].layout.offset * size;
-    o->seconds = 1e-6 + 2 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step +
+                 2 * (double)fac_type_bytes(&p->out[0].type) / fac_cpu_of(d)->bandwidth;
     *FAC_DRAFT(o, plan) = r;
     return true;
 }

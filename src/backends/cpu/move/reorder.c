@@ -16,7 +16,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!fac_copy_fits(&x->layout, &y->layout)) return false;
     double bytes =
         2.0 * (double)fac_dims_count(&x->type.dims) * (double)fac_copy_size(x->type.dtype);
-    o->seconds = 1e-6 + bytes / fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step + bytes / fac_cpu_of(d)->bandwidth;
     return true;
 }
 

@@ -61,7 +61,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims) || !settle(&g, p))
         return false;
-    o->seconds = 1e-6 + 2 * (double)fac_type_bytes(&p->in[X].type) / fac_cpu_of(d)->bandwidth;
+    o->seconds =
+        fac_cpu_speeds.step + 2 * (double)fac_type_bytes(&p->in[X].type) / fac_cpu_of(d)->bandwidth;
     *FAC_DRAFT(o, plan) = g;
     return true;
 }
@@ -93,7 +94,8 @@ static int64_t position(const job *j, int64_t row) {
 }
 
 static void turn(const plan *g, const float *x, const float *c, const float *s, float *y) {
-    const int64_t apart = g->interleaved ? 1 : g->half, step = g->interleaved ? 2 : 1;
+    const int64_t apart = g->interleaved ? 1 : g->half;
+    const int64_t step = g->interleaved ? 2 : 1;
     for (int64_t k = 0; k < g->half; k++) {
         const float a = x[k * step], b = x[k * step + apart];
         y[k * step] = a * c[k] - b * s[k];

@@ -47,13 +47,14 @@ typedef void meet(const meeting *m);
 MEET(put, uint8_t, b)
 MEET(put, uint16_t, b)
 MEET(put, uint32_t, b)
-MEET(put, uint64_t, b) OF_INTEGER(int8_t, uint32_t) OF_INTEGER(int16_t, uint32_t)
-    OF_INTEGER(int32_t, uint32_t) OF_INTEGER(int64_t, uint64_t) OF_INTEGER(uint8_t, uint32_t)
-        OF_INTEGER(uint16_t, uint32_t) OF_INTEGER(uint32_t, uint32_t) OF_INTEGER(uint64_t, uint64_t)
-            OF_FLOAT(float) OF_FLOAT(double)
+MEET(put, uint64_t, b)
+OF_INTEGER(int8_t, uint32_t)
+OF_INTEGER(int16_t, uint32_t) OF_INTEGER(int32_t, uint32_t) OF_INTEGER(int64_t, uint64_t)
+    OF_INTEGER(uint8_t, uint32_t) OF_INTEGER(uint16_t, uint32_t) OF_INTEGER(uint32_t, uint32_t)
+        OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float) OF_FLOAT(double)
 #define ALL(T)                                                                                     \
     { NULL, add_##T, mul_##T, least_##T, most_##T }
-                static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
+            static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
     static meet *const of[FAC_DTYPES][5] = {
         [FAC_F32] = ALL(float),
         [FAC_F64] = ALL(double),
@@ -92,10 +93,12 @@ static bool build(const fac_problem *p, plan *g) {
     fac_scatter_reduction reduction = FAC_SCATTER_NONE;
     for (int k = 0; fac_scatter_names[k]; k++)
         if (!strcmp(how, fac_scatter_names[k])) reduction = (fac_scatter_reduction)k;
-    g->dtype = p->in[0].type.dtype, g->meet = meet_of(g->dtype, reduction);
+    g->dtype = p->in[0].type.dtype;
+    g->meet = meet_of(g->dtype, reduction);
     g->widened = reduction != FAC_SCATTER_NONE && (g->dtype == FAC_F16 || g->dtype == FAC_BF16);
     g->element = (int64_t)fac_copy_size(g->dtype), g->all = fac_dims_count(&p->in[0].type.dims);
-    g->x = p->in[0].layout.offset * g->element, g->u = p->in[2].layout.offset * g->element;
+    g->x = p->in[0].layout.offset * g->element;
+    g->u = p->in[2].layout.offset * g->element;
     g->y = p->out[0].layout.offset * g->element;
     return g->meet != NULL;
 }
@@ -107,7 +110,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (g.widened && !fac_size_mul((size_t)g.all, sizeof(float), &o->work)) return false;
     const double bytes = 2 * (double)fac_type_bytes(&p->in[0].type) +
                          (double)fac_type_bytes(&p->in[1].type) + 2.0 * (double)o->work;
-    o->seconds = 1e-6 + bytes / c->bandwidth + 2e-9 * (double)g.e.count / c->pool.threads;
+    o->seconds = fac_cpu_speeds.step + bytes / c->bandwidth +
+                 fac_cpu_speeds.scattered * (double)g.e.count / c->pool.threads;
     *FAC_DRAFT(o, plan) = g;
     return true;
 }
@@ -148,7 +152,8 @@ static void row(void *arg, int64_t first, int64_t x, int64_t n, int64_t step) {
         m.from = j->u + (first + i) * g->element, m.y = j->y + (x + i * step) * g->element;
         if (g->widened) {
             fac_convert(FAC_F32, wide, g->dtype, m.from, (size_t)m.n);
-            m.from = wide, m.y = j->work + x + i * step;
+            m.from = wide;
+            m.y = j->work + x + i * step;
         }
         g->meet(&m);
     }

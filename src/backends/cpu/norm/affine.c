@@ -50,7 +50,9 @@ static bool settle(plan *q, const fac_problem *p) {
     const fac_dims *d = &p->out[0].type.dims;
     if (!body || p->nin != 3 || p->nout != 1 || d->n != 4 || fac_dims_count(d) <= 0) return false;
     if (p->out[0].type.dtype != FAC_F32) return false;
-    const fac_node *mul = body->first, *add = mul ? mul->next : NULL, *act = add ? add->next : NULL;
+    const fac_node *mul = body->first;
+    const fac_node *add = mul ? mul->next : NULL;
+    const fac_node *act = add ? add->next : NULL;
     if (!add || !FAC_IS(mul, mul) || !FAC_IS(add, add) || (act && act->next)) return false;
     q->input = -1;
     for (int i = 0; i < 2; i++) {
@@ -63,11 +65,15 @@ static bool settle(plan *q, const fac_problem *p) {
     if (q->factor < 0 || q->summand < 0 || q->summand == q->input || q->factor == q->summand)
         return false;
     if (!by_channel(&p->in[q->factor], d) || !by_channel(&p->in[q->summand], d)) return false;
-    q->lo = -INFINITY, q->hi = INFINITY;
+    q->lo = -INFINITY;
+    q->hi = INFINITY;
     if (act && (act->in[0] != add->out[0] || !fac_cpu_is_clip(act, &q->lo, &q->hi))) return false;
     if (body->outputs[0].value != (act ? act : add)->out[0]) return false;
     const int lanes = q->cpu->simd->lanes, threads = q->cpu->pool.threads;
-    q->images = d->d[0], q->channels = d->d[1], q->height = d->d[2], q->width = d->d[3];
+    q->images = d->d[0];
+    q->channels = d->d[1];
+    q->height = d->d[2];
+    q->width = d->d[3];
     q->blocks = (q->channels + lanes - 1) / lanes;
     q->bands = q->height < 28 ? 1 : 2 * threads;
     return q->images * q->blocks <= INT_MAX / q->bands;
@@ -90,7 +96,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "affine: no memory for a plan");
     *q = *(const plan *)p->draft;
-    q->x = p->in[q->input].layout, q->y = p->out[0].layout;
+    q->x = p->in[q->input].layout;
+    q->y = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }

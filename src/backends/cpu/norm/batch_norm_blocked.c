@@ -257,7 +257,10 @@ static bool settle(plan *p, const fac_problem *problem) {
         if (problem->in[k].type.dtype != FAC_F32) return false;
     if (!fac_cpu_epilogue(problem, p->cpu->simd, &p->e) || (p->gradient && problem->node->body[0]))
         return false;
-    p->images = x->d[0], p->channels = x->d[1], p->height = x->d[2], p->width = x->d[3];
+    p->images = x->d[0];
+    p->channels = x->d[1];
+    p->height = x->d[2];
+    p->width = x->d[3];
     p->blocks = (p->channels + p->cpu->simd->lanes - 1) / p->cpu->simd->lanes;
     p->strip = p->width < STRIP_PIXELS ? STRIP_PIXELS / p->width : 1;
     p->parts = p->blocks >= FEW_BLOCKS ? 1 : PARTS / p->blocks;

@@ -36,7 +36,8 @@ static void moments(const plan *p, const float *x, double *mean, double *var) {
         sum += f->f32.row(FAC_FOLD_SUM, 0, x + i * step, p->plane);
     for (int64_t i = 0; i < p->images; i++)
         squares += f->spread_row(x + i * step, p->plane, sum / n);
-    *mean = sum / n, *var = squares / n;
+    *mean = sum / n;
+    *var = squares / n;
 }
 
 static void train(void *arg, int c, int thread) {

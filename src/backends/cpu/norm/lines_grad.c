@@ -90,7 +90,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (!fac_size_mul((size_t)(2 * r.parts), (size_t)r.size, &floats)) return false;
         if (!fac_size_mul(floats, sizeof(float), &o->work)) return false;
     }
-    o->seconds = 1e-6 + 16.0 * (double)r.lines * (double)r.size / r.cpu->bandwidth;
+    o->seconds = fac_cpu_speeds.step + 16.0 * (double)r.lines * (double)r.size / r.cpu->bandwidth;
     *FAC_DRAFT(o, plan) = r;
     return true;
 }
@@ -130,7 +130,8 @@ static void norm_line(const job *j, int64_t line, float *dscale, float *dbias) {
     float *dx = j->dx + line * n, part[FAC_STREAM_PART];
     double mean = 0, var, sum, along;
     fac_norm_line t = { .x = j->x + line * n, .dy = j->dy + line * n, .scale = j->scale, .n = n };
-    t.dscale = dscale, t.dbias = dbias;
+    t.dscale = dscale;
+    t.dbias = dbias;
     if (j->p->rms)
         var = s->grads->dot(t.x, t.x, n) / (double)n;
     else

@@ -55,7 +55,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         x->layout = fac_layout_plain(&x->type.dims);
     if (!build(p, &r)) return false;
     double count = (double)(r.images * r.channels * r.plane);
-    o->seconds = 1e-6 + count * (double)(r.size + 12) / (4e9 * c->pool.threads);
+    o->seconds = fac_cpu_speeds.step +
+                 count * (double)(r.size + 12) / (fac_cpu_speeds.window_sums * c->pool.threads);
     *FAC_DRAFT(o, plan) = r;
     return true;
 }

@@ -71,7 +71,8 @@ static bool build(const fac_problem *p, plan *r) {
     if (r->kind == GROUP) fac_attr_get_int(p->node, "groups", &r->groups);
     if (r->groups < 1) return false;
     r->channels = d->d[1] / r->groups;
-    r->size = r->channels * r->plane, r->rows = d->d[0] * r->groups;
+    r->size = r->channels * r->plane;
+    r->rows = d->d[0] * r->groups;
     r->scales = p->nin > 1 && p->in[1].type.dtype != FAC_NONE ? p->in[1].type.dims.d[0] : 0;
     r->biases = p->nin > 2 && p->in[2].type.dtype != FAC_NONE ? p->in[2].type.dims.d[0] : 0;
     if (r->kind == BATCH && p->in[0].layout.block > 0) r->kind = BATCH_BLOCKED;
@@ -107,7 +108,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     } else if (!fac_layout_is_plain(&y->layout, &y->type.dims))
         return false;
     if (!build(p, &r)) return false;
-    o->seconds = 1e-6 + 12.0 * (double)(r.rows * r.size) / c->bandwidth;
+    o->seconds = fac_cpu_speeds.step + 12.0 * (double)(r.rows * r.size) / c->bandwidth;
     *FAC_DRAFT(o, plan) = r;
     return true;
 }
@@ -146,7 +147,8 @@ static void normalize_row(const job *j, const float *x, float *y, int64_t n, flo
     float part[FAC_STREAM_PART];
     for (int64_t k = 0, size; k < n; k += size) {
         size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
-        const float *scale = j->scale ? j->scale + k : NULL, *bias = j->bias ? j->bias + k : NULL;
+        const float *scale = j->scale ? j->scale + k : NULL;
+        const float *bias = j->bias ? j->bias + k : NULL;
         j->f->normalize_each(x + k, j->past ? part : y, size, mean, factor, scale, bias);
         if (j->past) j->f->put(y + k, part, (size_t)size * sizeof *part);
     }
@@ -201,7 +203,8 @@ static void run_blocked(const job *j, int64_t unit) {
     int64_t row = unit % d->d[2], block = unit / d->d[2] % blocks, image = unit / d->d[2] / blocks;
     float mean[64] = { 0 }, factor[64] = { 0 }, shift[64] = { 0 };
     for (int64_t k = 0, c = block * a->block; k < a->block && c < d->d[1]; k++, c++) {
-        mean[k] = j->mean[c], shift[k] = j->bias[c];
+        mean[k] = j->mean[c];
+        shift[k] = j->bias[c];
         factor[k] = (float)((double)j->scale[c] / sqrt((double)j->var[c] + j->r->epsilon));
     }
     j->f->normalize_lanes(j->x + image * a->stride[0] + block * a->stride[1] + row * a->stride[2],

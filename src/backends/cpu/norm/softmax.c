@@ -50,8 +50,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         x->layout = fac_layout_plain(&x->type.dims);
     if (!build(p, &s)) return false;
     double count = (double)(s.outer * s.size * s.inner);
-    o->seconds =
-        1e-6 + 12 * count / fac_cpu_of(d)->bandwidth + count / (1e9 * fac_cpu_of(d)->pool.threads);
+    o->seconds = fac_cpu_speeds.step + 12 * count / fac_cpu_of(d)->bandwidth +
+                 count / (fac_cpu_speeds.exponentials * fac_cpu_of(d)->pool.threads);
     *FAC_DRAFT(o, plan) = s;
     return true;
 }

@@ -93,7 +93,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
         return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);
     q->g = g;
     q->cpu = fac_cpu_of(d);
-    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->y = p->out[0].layout;
     q->average = FAC_IS(p->node, avg_pool2d);
     q->blocks = (g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
     q->bands = g.window[1].out < 14                         ? 1

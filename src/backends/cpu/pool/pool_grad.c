@@ -49,7 +49,8 @@ static void row_of_max(const plan *p, const float *x, const float *dy, float *dx
                     at = (a * h->stride + r * h->dilation - h->pad) * w->in + s * w->dilation -
                          w->pad;
                 fac_window_inside(w, s, &q0, &q1);
-                q0 = q0 > from ? q0 : from, q1 = q1 < end ? q1 : end;
+                q0 = q0 > from ? q0 : from;
+                q1 = q1 < end ? q1 : end;
                 for (int64_t q = q0; q < q1; q++) {
                     float v = x[at + q * w->stride], t = top[q - from];
                     int32_t i = best[q - from];
@@ -130,7 +131,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/plain: no memory for a plan", p->node->op->name);
     q->g = g;
     q->cpu = fac_cpu_of(d);
-    q->x = p->in[0].layout, q->dy = p->in[1].layout, q->dx = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->dy = p->in[1].layout;
+    q->dx = p->out[0].layout;
     q->max = FAC_IS(p->node, max_pool2d_grad);
     q->planes = g.N * g.C;
     fill(&g.window[1], q->table);

@@ -53,7 +53,8 @@ static void item(void *arg, int i, int thread) {
         if (first == last) continue;
         t.rows = (int)(last - first);
         if (p->max) t.x = x + at * p->x.stride[2];
-        t.dy = dy + row * p->dy.stride[2], t.dx = dx + at * p->dx.stride[2];
+        t.dy = dy + row * p->dy.stride[2];
+        t.dx = dx + at * p->dx.stride[2];
         t.down = fac_pool_divisor(&p->g, 1, row);
         p->cpu->simd->pool_grad(&t);
     }
@@ -99,7 +100,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     q->cpu = fac_cpu_of(d);
     q->max = FAC_IS(p->node, max_pool2d_grad);
     if (q->max) q->x = p->in[0].layout;
-    q->dy = p->in[1].layout, q->dx = p->out[0].layout;
+    q->dy = p->in[1].layout;
+    q->dx = p->out[0].layout;
     q->blocks = (g.C + q->cpu->simd->lanes - 1) / q->cpu->simd->lanes;
     for (int64_t k = 0; k < g.window[2].out; k++) q->across[k] = fac_pool_divisor(&g, 2, k);
     *out = q;

@@ -115,7 +115,8 @@ static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_e
     strided.stride[0] = p->N;
     for (int k = 0; k < p->nout; k++) {
         out[k] = problem->out[k];
-        out[k].type.dims = tile, out[k].layout = strided;
+        out[k].type.dims = tile;
+        out[k].layout = strided;
     }
     const fac_problem q = { .node = p->rest->last,
                             .precision = problem->precision,
@@ -123,7 +124,8 @@ static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_e
                             .nout = p->nout,
                             .in = in,
                             .out = out };
-    e->copy = NULL, e->streams = p->cpu->simd->streams;
+    e->copy = NULL;
+    e->streams = p->cpu->simd->streams;
     return fac_elementwise_build(&q, (fac_frame){ 0, 0 }, p->cpu->simd->isa, e) && e->outer == 1 &&
            e->span == width && !e->copies;
 }
@@ -132,11 +134,13 @@ static bool f32_matrix(const fac_operand *o) {
     return o->type.dtype == FAC_F32 && o->type.dims.n == 2;
 }
 
-/* All but the layout of a; on success the plan owns p->rest. */
+/* All but the layout of a; the other operands lie plain.  The plan owns p->rest, also where this
+ * fails. */
 static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     const fac_simd *s = p->cpu->simd;
     const fac_dims *y = &problem->out[0].type.dims;
-    p->nin = problem->nin, p->nout = problem->nout;
+    p->nin = problem->nin;
+    p->nout = problem->nout;
     if (p->nin >= OPERANDS || p->nout > FAC_CHAIN_OUTS) return false;
     if (!f32_matrix(&problem->in[0]) || !f32_matrix(&problem->in[1])) return false;
     p->M = problem->in[0].type.dims.d[0], p->K = problem->in[0].type.dims.d[1],
@@ -166,52 +170,45 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     p->row = fac_gemm_padded(s, last) + GAP;
     p->rest = fac_after_product(problem->node);
     if (!p->rest || !build_part(p, problem, p->width, &p->part[0]) ||
-        !build_part(p, problem, last, &p->part[1])) {
-        fac_graph_free(p->rest);
+        !build_part(p, problem, last, &p->part[1]))
         return false;
-    }
     size_t share = p->part[0].share > p->part[1].share ? p->part[0].share : p->part[1].share, all;
     p->product = (size_t)(s->rows * p->row);
     p->per_thread = (size_t)(s->rows * fac_gemm_padded(s, p->K)) + fac_gemm_edge(s) + p->product +
                     (share + 63) / 64 * 16;
-    bool fits = fac_size_mul((size_t)fac_gemm_padded(s, p->N), (size_t)p->K, &p->packed) &&
-                fac_size_mul(p->per_thread, (size_t)p->cpu->pool.threads, &all) &&
-                fac_size_add(all, p->packed, &all) && fac_size_mul(all, sizeof(float), work);
-    if (!fits) fac_graph_free(p->rest);
-    return fits;
+    return fac_size_mul((size_t)fac_gemm_padded(s, p->N), (size_t)p->K, &p->packed) &&
+           fac_size_mul(p->per_thread, (size_t)p->cpu->pool.threads, &all) &&
+           fac_size_add(all, p->packed, &all) && fac_size_mul(all, sizeof(float), work);
+}
+
+/* What a plan owns besides its memory. */
+static void drop(void *plan_) {
+    plan *p = plan_;
+    fac_graph_free(p->rest);
+    p->rest = NULL;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_offer_keep(o, sizeof *q, drop);
     if (!q) return false;
     q->cpu = fac_cpu_of(d);
-    bool ok = settle(q, p, &o->work);
-    if (ok) {
-        fac_graph_free(q->rest);
-        double bytes = 0;
-        const fac_layout *a = &p->in[0].layout;
-        if (a->block || a->stride[0] < 1 || a->stride[1] < 1)
-            p->in[0].layout = fac_layout_plain(&p->in[0].type.dims);
-        for (int i = 1; i < p->nin; i++) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
-        for (int k = 0; k < p->nout; k++) p->out[k].layout = fac_layout_plain(&p->out[k].type.dims);
-        for (int i = 0; i < p->nin; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
-        for (int k = 0; k < p->nout; k++) bytes += (double)fac_type_bytes(&p->out[k].type);
-        o->seconds = 1e-6 + bytes / q->cpu->bandwidth;
-    }
-    fac_release(q);
-    return ok;
+    const fac_layout *a = &p->in[0].layout;
+    if (a->block || a->stride[0] < 1 || a->stride[1] < 1)
+        p->in[0].layout = fac_layout_plain(&p->in[0].type.dims);
+    for (int i = 1; i < p->nin; i++) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
+    for (int k = 0; k < p->nout; k++) p->out[k].layout = fac_layout_plain(&p->out[k].type.dims);
+    if (!settle(q, p, &o->work)) return false;
+    double bytes = 0;
+    for (int i = 0; i < p->nin; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
+    for (int k = 0; k < p->nout; k++) bytes += (double)fac_type_bytes(&p->out[k].type);
+    q->a = p->in[0].layout;
+    o->seconds = fac_cpu_speeds.step + bytes / q->cpu->bandwidth;
+    return true;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    size_t work;
-    if (q) q->cpu = fac_cpu_of(d);
-    if (!q || !settle(q, p, &work)) {
-        fac_release(q);
-        return fac_raise(err, FAC_E_NOMEM, "fused_matmul: no memory for a plan");
-    }
-    q->a = p->in[0].layout;
-    *out = q;
+    (void)d, (void)err;
+    *out = fac_draft_take(p);
     return FAC_OK;
 }
 

@@ -85,9 +85,13 @@ static void edge_tile(fac_conv_tile *t, fac_conv_tile_kernel *kernel, int m, int
     if (r) {
         for (int i = 0; i < m; i++)
             memcpy(re + i * width, r + i * r_row, (size_t)columns * sizeof *re);
-        t->r0 = re, t->r1 = re + half * width, t->r_pixel = width;
+        t->r0 = re;
+        t->r1 = re + half * width;
+        t->r_pixel = width;
     }
-    t->y0 = edge, t->y1 = edge + half * width, t->y_pixel = width;
+    t->y0 = edge;
+    t->y1 = edge + half * width;
+    t->y_pixel = width;
     kernel(t);
     for (int i = 0; i < m; i++)
         memcpy(y + i * y_row, edge + i * width, (size_t)columns * sizeof *y);
@@ -139,7 +143,9 @@ static void panel(const fac_gemm_job *g, fac_gemm_block at, int64_t p, const flo
         float *y = g->y + m0 * g->y_row + n0;
         t.x0 = row ? a + m0 * row + at.k0 : a + (m0 - first) * depth, t.x1 = t.x0 + half * pixel;
         t.x_block = row ? lanes : m * lanes;
-        t.y0 = y, t.y1 = y + half * g->y_row, t.y_pixel = g->y_row;
+        t.y0 = y;
+        t.y1 = y + half * g->y_row;
+        t.y_pixel = g->y_row;
         if (r) t.r0 = r + m0 * r_row + n0, t.r1 = t.r0 + half * r_row, t.r_pixel = r_row;
         if (ends && g->row_bias) t.row_bias = g->row_bias + m0;
         if (i - at.t0 == next.tiles) t.ahead_lines = 0, t.ahead_step = 0;
@@ -279,7 +285,8 @@ void fac_gemm_both(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, 
                 } else if (next.p >= 0) {
                     if (!direct) copy = copy_rows(g, b, rows, own, &next);
                     soon = piece_ahead(b, next.p * 2 * lanes, copy.times ? end : next.k);
-                    next.k += copy.times, next.to += copy.times * 2 * lanes;
+                    next.k += copy.times;
+                    next.to += copy.times * 2 * lanes;
                 }
                 panel(g, here, p, direct ? a.at : to, depth, direct ? a.row : 0, panels[now], soon,
                       copy, edge);

@@ -101,7 +101,7 @@ static bool offer(fac_device *d, fac_problem *q, fac_offer *o) {
     fac_want_plain(&q->out[0]);
     if (p.e.residual >= 0) fac_want_plain(&q->in[p.e.residual]);
     o->work = p.x_bytes + p.per_thread * (size_t)p.cpu->pool.threads + 64;
-    o->seconds = 1e-6 + (double)(p.N * p.row_bytes) / (2 * p.cpu->bandwidth) +
+    o->seconds = fac_cpu_speeds.step + (double)(p.N * p.row_bytes) / (2 * p.cpu->bandwidth) +
                  2 * (double)p.M * (double)p.N * (double)p.K / p.cpu->flops;
     *FAC_DRAFT(o, plan) = p;
     return true;

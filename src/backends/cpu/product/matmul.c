@@ -117,7 +117,10 @@ static void cut(plan *p) {
                 (double)rows * ((double)together + (p->direct ? 0 : 2)) + 0.5 * (double)together;
             const double length = (ceil(items / (double)threads) + 0.1) * item;
             if (length >= least) continue;
-            least = length, p->blocks = blocks, p->together = together, p->parts = parts;
+            least = length;
+            p->blocks = blocks;
+            p->together = together;
+            p->parts = parts;
         }
 }
 
@@ -167,7 +170,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/gemm: no memory for a plan", p->node->op->name);
     *q = *(const plan *)p->draft;
-    q->a = p->in[0].layout, q->y = p->out[0].layout;
+    q->a = p->in[0].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;

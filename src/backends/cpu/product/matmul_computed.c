@@ -201,7 +201,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     if (!q)
         return fac_raise(err, FAC_E_NOMEM, "%s/computed: no memory for a plan", p->node->op->name);
     *q = *(const plan *)p->draft;
-    q->a = p->in[0].layout, q->b = p->in[1].layout, q->y = p->out[0].layout;
+    q->a = p->in[0].layout;
+    q->b = p->in[1].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;

@@ -5,17 +5,27 @@
 
 static void linear(const fac_problem *p, fac_matmul_form *m) {
     const fac_dims *x = &p->in[0].type.dims, *w = &p->in[1].type.dims;
-    m->K = w->d[1], m->N = w->d[0], m->M = fac_dims_count(x) / m->K;
-    m->a_row = m->K, m->a_column = 1, m->b_row = 1, m->b_column = m->K;
+    m->K = w->d[1];
+    m->N = w->d[0];
+    m->M = fac_dims_count(x) / m->K;
+    m->a_row = m->K;
+    m->a_column = 1;
+    m->b_row = 1;
+    m->b_column = m->K;
 }
 
 static void gemm(const fac_problem *p, fac_matmul_form *m) {
     const fac_gemm_opts *o = p->node->attrs;
     const fac_dims *a = &p->in[0].type.dims, *b = &p->in[1].type.dims;
-    m->M = a->d[o->trans_a], m->K = a->d[!o->trans_a], m->N = b->d[!o->trans_b];
-    m->a_row = o->trans_a ? 1 : m->K, m->a_column = o->trans_a ? m->M : 1;
-    m->b_row = o->trans_b ? 1 : m->N, m->b_column = o->trans_b ? m->K : 1;
-    m->alpha = o->alpha, m->beta = o->beta;
+    m->M = a->d[o->trans_a];
+    m->K = a->d[!o->trans_a];
+    m->N = b->d[!o->trans_b];
+    m->a_row = o->trans_a ? 1 : m->K;
+    m->a_column = o->trans_a ? m->M : 1;
+    m->b_row = o->trans_b ? 1 : m->N;
+    m->b_column = o->trans_b ? m->K : 1;
+    m->alpha = o->alpha;
+    m->beta = o->beta;
 }
 
 /* Steps of an operand through the batch: its matrices are contiguous, its dims are right-aligned
@@ -40,14 +50,19 @@ static void matmul(const fac_problem *p, fac_matmul_form *m) {
     const fac_dims *a = &p->in[0].type.dims, *b = &p->in[1].type.dims;
     m->K = a->d[a->n - 1], m->M = a->n > 1 ? a->d[a->n - 2] : 1,
     m->N = b->n > 1 ? b->d[b->n - 1] : 1;
-    m->a_row = m->K, m->a_column = 1, m->b_row = m->N, m->b_column = 1;
+    m->a_row = m->K;
+    m->a_column = 1;
+    m->b_row = m->N;
+    m->b_column = 1;
     m->batch = p->out[0].type.dims;
     m->batch.n -= (a->n > 1) + (b->n > 1);
     m->b_count = steps(b, m->K * m->N, &m->batch, m->b_step);
     int64_t rows = steps(a, m->M * m->K, &m->batch, m->a_step) * m->M;
     if (m->b_count == 1 && rows == fac_dims_count(&m->batch) * m->M) m->M = rows, m->batch.n = 0;
-    if (fac_matmul_takes_a(p))
-        m->a_row = p->in[0].layout.stride[0], m->a_column = p->in[0].layout.stride[1];
+    if (fac_matmul_takes_a(p)) {
+        m->a_row = p->in[0].layout.stride[0];
+        m->a_column = p->in[0].layout.stride[1];
+    }
 }
 
 bool fac_matmul_read(const fac_problem *p, fac_dtype type, fac_matmul_form *m) {
@@ -80,8 +95,10 @@ bool fac_matmul_read(const fac_problem *p, fac_dtype type, fac_matmul_form *m) {
 
 fac_matmul_place fac_matmul_at(const fac_matmul_form *m, int64_t i) {
     fac_matmul_place at = { 0, 0 };
-    for (int k = m->batch.n - 1; k >= 0; i /= m->batch.d[k], k--)
-        at.a += i % m->batch.d[k] * m->a_step[k], at.b += i % m->batch.d[k] * m->b_step[k];
+    for (int k = m->batch.n - 1; k >= 0; i /= m->batch.d[k], k--) {
+        at.a += i % m->batch.d[k] * m->a_step[k];
+        at.b += i % m->batch.d[k] * m->b_step[k];
+    }
     return at;
 }
 

@@ -89,7 +89,8 @@ static bool offer(fac_device *d, fac_problem *q, fac_offer *o) {
     const double M = (double)p.slab.M, N = (double)p.slab.N, K = (double)p.slab.K;
     const double bytes = N * ((double)fac_nbits_row_bytes(&p.w) + 4 * (double)p.w.blocks);
     o->work = (p.x_floats + p.per_thread * (size_t)p.cpu->pool.threads + 16) * sizeof(float);
-    o->seconds = 1e-6 + bytes / (2 * p.cpu->bandwidth) + 2 * M * N * K / p.cpu->flops;
+    o->seconds =
+        fac_cpu_speeds.step + bytes / (2 * p.cpu->bandwidth) + 2 * M * N * K / p.cpu->flops;
     *FAC_DRAFT(o, plan) = p;
     return true;
 }

@@ -167,7 +167,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     o->packed[2] = (size_t)fac_matmul_packed_c(&q.m, q.cpu->simd->lanes) * sizeof(float);
     o->work = ((size_t)q.cpu->pool.threads * q.each + (3 * FAC_GEMM_DEPTH + 1) * (size_t)q.slabs) *
               sizeof(float);
-    o->seconds = 0.8e-6 + 4 * (double)floats / (2 * q.cpu->bandwidth);
+    o->seconds = fac_cpu_speeds.row_step + 4 * (double)floats / (2 * q.cpu->bandwidth);
     *FAC_DRAFT(o, plan) = q;
     return true;
 }
@@ -177,7 +177,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/row: no memory for a plan", p->node->op->name);
     *q = *(const plan *)p->draft;
-    q->a = p->in[0].layout, q->b = p->in[1].layout, q->y = p->out[0].layout;
+    q->a = p->in[0].layout;
+    q->b = p->in[1].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;

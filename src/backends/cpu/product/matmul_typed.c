@@ -57,7 +57,10 @@ static void cut(plan *p) {
             const double length =
                 (ceil(items / (double)threads) + 0.1) * (double)rows * ((double)together + 1);
             if (length >= least) continue;
-            least = length, p->blocks = blocks, p->together = together, p->parts = parts;
+            least = length;
+            p->blocks = blocks;
+            p->together = together;
+            p->parts = parts;
         }
 }
 

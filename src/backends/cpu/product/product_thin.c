@@ -189,7 +189,9 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     if (w->n != 2 || x->n < 2 || fac_dims_count(x) <= 0 || fac_dims_count(w) <= 0) return false;
     if (problem->in[1].time != FAC_RUN || fac_type_bytes(&problem->in[1].type) < LEAST_BYTES)
         return false;
-    p->K = x->d[x->n - 1], p->N = w->d[!p->linear], p->M = fac_dims_count(x) / p->K;
+    p->K = x->d[x->n - 1];
+    p->N = w->d[!p->linear];
+    p->M = fac_dims_count(x) / p->K;
     if (p->M > MOST_ROWS || !fac_cpu_epilogue(problem, s, &p->e)) return false;
     if (p->linear && (p->e.residual >= 0 || p->e.loops)) return false;
     p->none = (fac_epilogue){ .residual = -1, .lo = -INFINITY, .hi = INFINITY };
@@ -230,7 +232,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/thin: no memory for a plan", p->node->op->name);
     *q = *(const plan *)p->draft;
-    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    q->x = p->in[0].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;

@@ -38,7 +38,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         return false;
     fac_want_plain(&p->in[0]);
     fac_want_plain(&p->out[0]);
-    o->seconds = 1e-6 + 4 * (double)(a.l.outer * a.l.size * a.l.inner) / c->bandwidth;
+    o->seconds =
+        fac_cpu_speeds.step + 4 * (double)(a.l.outer * a.l.size * a.l.inner) / c->bandwidth;
     *FAC_DRAFT(o, plan) = a;
     return true;
 }

@@ -114,7 +114,8 @@ static bool build(const fac_problem *p, unsigned mask, plan *r) {
     if (r->results == 0) return true;
     if (r->count == 0) { /* nothing is read */
         if (lanes >= 0) return false;
-        r->reduced = 0, r->column = (axis){ 1, 1, 1 };
+        r->reduced = 0;
+        r->column = (axis){ 1, 1, 1 };
     } else if (lanes < 0) {
         axis *k = r->kept ? &r->keep[r->kept - 1] : NULL,
              *s = r->reduced ? &r->reduce[r->reduced - 1] : NULL;
@@ -190,7 +191,8 @@ static void fold_unit(const job *j, const char *x, int64_t columns, int part, do
         for (; k >= 0; k--) {
             x += d[k].in * size;
             if (++index[k] < d[k].d) break;
-            x -= d[k].in * d[k].d * size, index[k] = 0;
+            x -= d[k].in * d[k].d * size;
+            index[k] = 0;
         }
         if (k < 0) return;
     }
@@ -207,7 +209,8 @@ static void run_unit(const job *j, int64_t item) {
     for (int k = r->kept - 1; k >= 0; k--) {
         int64_t i = rest % r->keep[k].d;
         rest /= r->keep[k].d;
-        x += i * r->keep[k].in * size, at += i * r->keep[k].out;
+        x += i * r->keep[k].in * size;
+        at += i * r->keep[k].out;
         if (k == r->lanes && i == r->keep[k].d - 1) columns = r->tail;
     }
     double acc[COLUMNS];
@@ -304,7 +307,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (!build(p, mask, &r)) return false;
     }
     o->work = r.parts > 1 ? (size_t)r.results * (size_t)r.parts * sizeof(double) : 0;
-    o->seconds = 1e-6 + (double)(r.count * r.results) * (r.f64 ? 8 : 4) / fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step +
+                 (double)(r.count * r.results) * (r.f64 ? 8 : 4) / fac_cpu_of(d)->bandwidth;
     *FAC_DRAFT(o, plan) = r;
     return true;
 }

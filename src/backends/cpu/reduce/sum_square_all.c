@@ -47,7 +47,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         chunks += chunks_of(&p->in[i]);
     }
     o->work = (size_t)chunks * sizeof(double);
-    o->seconds = 1e-6 + bytes / fac_cpu_of(d)->bandwidth;
+    o->seconds = fac_cpu_speeds.step + bytes / fac_cpu_of(d)->bandwidth;
     return true;
 }
 

@@ -56,7 +56,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (t.targets > MOST_TARGETS || t.nodes >= INT32_MAX || t.columns > INT32_MAX / FAC_TREE_LANES)
         return false;
     const double depth = t.trees ? log2((double)t.nodes / (double)t.trees + 1) : 0;
-    o->seconds = 1e-6 + (double)(t.rows * t.trees) * depth * 2e-9 / fac_cpu_of(d)->pool.threads;
+    o->seconds = fac_cpu_speeds.step + (double)(t.rows * t.trees) * depth *
+                                           fac_cpu_speeds.tree_node / fac_cpu_of(d)->pool.threads;
     *FAC_DRAFT(o, plan) = t;
     return true;
 }

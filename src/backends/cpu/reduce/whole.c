@@ -93,7 +93,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (p->in[0].type.dtype == FAC_BOOL && t.fold < FAC_WHOLE_MAX) return false;
     fac_want_plain(&p->in[0]);
     fac_want_plain(&p->out[0]);
-    o->seconds = 1e-6 + (double)(t.l.outer * t.l.size * t.l.inner * t.bytes) / c->bandwidth;
+    o->seconds =
+        fac_cpu_speeds.step + (double)(t.l.outer * t.l.size * t.l.inner * t.bytes) / c->bandwidth;
     *FAC_DRAFT(o, plan) = t;
     return true;
 }

@@ -69,8 +69,10 @@ static int64_t one_column(const fac_arg_lines *t, const float *x, float sign) {
     float best = sign * x[0];
     int64_t at = 0;
     for (int64_t r = 1; r < t->n; r++)
-        if (takes_one(sign * x[r * t->stride], best, t->last))
-            best = sign * x[r * t->stride], at = r;
+        if (takes_one(sign * x[r * t->stride], best, t->last)) {
+            best = sign * x[r * t->stride];
+            at = r;
+        }
     return at;
 }
 

@@ -176,7 +176,8 @@ INLINE void tile(const int m, const int n, const int kind, fac_attention_tile *t
     enum { AHEAD = 2 }; /* tiles of a */
     const bool columns = kind == FAC_ATTENTION_COLUMNS, weights = kind == FAC_ATTENTION_WEIGHTS;
     const bool based = weights || kind == FAC_ATTENTION_CHANGES;
-    const int64_t i_step = columns ? 1 : t->step, k_step = columns ? t->step : 1;
+    const int64_t i_step = columns ? 1 : t->step;
+    const int64_t k_step = columns ? t->step : 1;
     const int64_t w_row = t->w_row, y_row = t->y_row, depth = t->depth, tiles = t->tiles;
     const int half = (m + 1) / 2;
     const float *rows = t->a, *first = t->w, *p = t->p;

@@ -30,7 +30,8 @@ INLINE float extreme_of(const int least, const float *x, int64_t n) {
             const float a = lane[k], b = lane[k + half];
             lane[k] = (least ? b < a : b > a) ? b : a;
         }
-        to = lane[0], any = any_of(odd);
+        to = lane[0];
+        any = any_of(odd);
     }
     for (int64_t i = 4 * part; i < n; i++)
         to = (least ? x[i] < to : x[i] > to) ? x[i] : to, any |= x[i] != x[i];

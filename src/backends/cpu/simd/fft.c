@@ -171,7 +171,9 @@ static void whole(const fac_fft_out *o, const float *z) {
  *   X[k] = (Z[k] + Z') / 2 - i e^(-pi i k / m) (Z[k] - Z') / 2 */
 INLINE cvec apart(const float *z, int64_t m, const float *turns, int64_t k) {
     const vec half = all(0.5f);
-    const cvec v = get(z, k == m ? 0 : k), u = get(z, k ? m - k : 0), other = { u.re, -u.im };
+    const cvec v = get(z, k == m ? 0 : k);
+    const cvec u = get(z, k ? m - k : 0);
+    const cvec other = { u.re, -u.im };
     const cvec even = times(plus(v, other), half), odd = times(minus_i(minus(v, other)), half);
     return plus(even, turned(odd, all(turns[2 * k]), all(turns[2 * k + 1])));
 }

@@ -73,7 +73,8 @@ INLINE void FAC_JOIN(COLUMNS, any)(int fold, double *acc, const T *x, int64_t ro
             for (; j < columns; j++)
                 for (int k = 0; k < 4; k++)
                     acc[j] = fold_number(fold, acc[j], (double)x[k * stride + j]);
-            r += 3, x += 3 * stride;
+            r += 3;
+            x += 3 * stride;
         } else {
             for (j = 0; j < whole; j += VD)
                 store_f64(acc + j, fold_vector(fold, widen_f64(acc + j), WIDEN(x + j)));

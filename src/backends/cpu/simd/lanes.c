@@ -24,17 +24,22 @@ static void sums(const fac_lane_rows *t, fac_lane_sums *to) {
         int64_t i = 0;
         for (; !y && i + 2 <= t->pixels; i += 2) {
             const vec e = load(x + i * VL) - mean, f = load(x + (i + 1) * VL) - mean;
-            spread += e * e, more += f * f;
+            spread += e * e;
+            more += f * f;
         }
         const float *mask = t->mask ? t->mask + r * t->mask_row : NULL;
         for (; mask && i < t->pixels; i++) {
             const vec e = load(x + i * VL) - mean,
                       dy = masked(load(y + i * VL), load(mask + i * VL), lo, hi);
-            spread += e * e, sum += dy, along += dy * e;
+            spread += e * e;
+            sum += dy;
+            along += dy * e;
         }
         for (; i < t->pixels; i++) {
             const vec e = load(x + i * VL) - mean, dy = y ? load(y + i * VL) : e;
-            spread += e * e, sum += dy, along += dy * e;
+            spread += e * e;
+            sum += dy;
+            along += dy * e;
         }
     }
     store(to->mean, mean);

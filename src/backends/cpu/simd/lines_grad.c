@@ -10,7 +10,8 @@ INLINE vec products(const float *x, const float *y, int64_t rounds) {
     vec sum[CHAINS];
     UNROLL for (int c = 0; c < CHAINS; c++) sum[c] = load(x + c * VL) * load(y + c * VL);
     for (int64_t k = 1; k < rounds; k++) {
-        x += CHAINS * VL, y += CHAINS * VL;
+        x += CHAINS * VL;
+        y += CHAINS * VL;
         UNROLL for (int c = 0; c < CHAINS; c++) sum[c] += load(x + c * VL) * load(y + c * VL);
     }
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
@@ -53,7 +54,8 @@ INLINE void norm_step(const int scaled, const int params, const fac_norm_line *t
                       vec *sum, vec *along) {
     const vec hat = (load(t->x + i) - t->mean) * t->inverse, dy = load(t->dy + i),
               g = scaled ? dy * load(t->scale + i) : dy;
-    *sum += g, *along += g * hat;
+    *sum += g;
+    *along += g * hat;
     if (params) {
         store(t->dscale + i, load(t->dscale + i) + dy * hat);
         store(t->dbias + i, load(t->dbias + i) + dy);

@@ -68,7 +68,8 @@ INLINE void small(const int S, const int stride, const fac_pool_row *t) {
                 else if (stride == 1) {
                     const vec next = highest(&c, i + 2);
                     v = larger(larger(last, middle), next);
-                    last = middle, middle = next;
+                    last = middle;
+                    middle = next;
                 } else {
                     v = larger(last, highest(&c, i + 1));
                     last = highest(&c, i + 2);

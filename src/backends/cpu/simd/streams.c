@@ -91,12 +91,14 @@ static double exp_row(const float *x, float *y, int64_t n, float top) {
         for (; i + 2 * VL <= end; i += 2 * VL) {
             const vec p = exp_of(load(x + i) - top), q = exp_of(load(x + i + VL) - top);
             if (y) store(y + i, p), store(y + i + VL, q);
-            a += p, b += q;
+            a += p;
+            b += q;
         }
         if (i + VL <= end) {
             const vec p = exp_of(load(x + i) - top);
             if (y) store(y + i, p);
-            a += p, i += VL;
+            a += p;
+            i += VL;
         }
         sum += total(a + b);
     }
@@ -207,18 +209,21 @@ static void sums_row(const float *x, int64_t n, float about, double *sum, double
         const int64_t end = i + CHUNK * VL < n ? i + CHUNK * VL : n;
         for (; i + 4 * VL <= end; i += 4 * VL) UNROLL for (int c = 0; c < 4; c++) {
                 const vec d = load(x + i + c * VL) - about;
-                a[c] += d, q[c] += d * d;
+                a[c] += d;
+                q[c] += d * d;
             }
         for (; i + VL <= end; i += VL) {
             const vec d = load(x + i) - about;
-            a[0] += d, q[0] += d * d;
+            a[0] += d;
+            q[0] += d * d;
         }
         *sum += total((a[0] + a[1]) + (a[2] + a[3]));
         *square += total((q[0] + q[1]) + (q[2] + q[3]));
     }
     for (; i < n; i++) {
         const double d = (double)x[i] - (double)about;
-        *sum += d, *square += d * d;
+        *sum += d;
+        *square += d * d;
     }
 }
 
@@ -254,7 +259,8 @@ static double spread_row(const float *x, int64_t n, double mean) {
     int64_t i = 0;
     for (; i + 2 * VD <= n; i += 2 * VD) {
         dvec s = widen_f32(x + i) - m, t = widen_f32(x + i + VD) - m;
-        a += s * s, b += t * t;
+        a += s * s;
+        b += t * t;
     }
     a += b;
     double sum = 0;

@@ -153,7 +153,9 @@ INLINE void shift(places *x, int64_t floats) { x->p0 += floats, x->p1 += floats;
 INLINE void copy_some(fac_tile_fill *c) {
     for (int64_t i = 0; i < c->rows; i++)
         store(c->to + i * c->to_row, load(c->from + i * c->from_row));
-    c->from += c->from_next, c->to += c->to_next, c->times--;
+    c->from += c->from_next;
+    c->to += c->to_next;
+    c->times--;
 }
 
 /* One block of channels: all taps of the kernel. */
@@ -219,8 +221,10 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
                 next.x = b + 2 < blocks ? 2 * t->x_block : wrapped;
                 if (spread) next.y = b < y_blocks ? b * t->y_vector : -1;
                 if (spread) next.r = b >= y_blocks && b < more ? (b - y_blocks) * t->r_vector : -1;
-                if (spread && b >= more && b < more + mask_blocks)
-                    next.r_at = mask, next.r = (b - more) * t->mask_vector;
+                if (spread && b >= more && b < more + mask_blocks) {
+                    next.r_at = mask;
+                    next.r = (b - more) * t->mask_vector;
+                }
                 w = steps(m, n, VL, VL, row, next, w, &ahead, hint, acc);
                 if (copies && copy.times > 0) copy_some(&copy);
             }
@@ -260,7 +264,8 @@ INLINE void dense(const int m, const int of, const fac_conv_tile *t) {
            r = { t->r0, t->r1, VL, NULL };
     const int64_t hint = t->ahead_step ? t->ahead_step : t->ahead_lines * 16 / VL;
     const int64_t jump = t->ahead_step ? t->ahead_block - VL * hint : 0;
-    const int64_t x_next = t->x_next ? t->x_next : m * VL, y_next = t->x_next ? t->y_next : m * VL;
+    const int64_t x_next = t->x_next ? t->x_next : m * VL;
+    const int64_t y_next = t->x_next ? t->y_next : m * VL;
     const int64_t r_next = t->x_next ? t->r_next : m * VL, x_block = t->x_block;
     const int64_t blocks = t->channels / VL,
                   wrapped = x_next - (blocks > 1 ? blocks - 2 : 0) * x_block;

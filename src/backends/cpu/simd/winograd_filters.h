@@ -58,7 +58,8 @@ INLINE void strided_filter_tile(const int n, const fac_winograd_matrix *G, const
         for (int j = 0; j < n; j++)
             for (int plane = 0; plane < (i < n - 1 ? 2 : 1) * (j < n - 1 ? 2 : 1);
                  plane++, u += u_plane) {
-                const int down = j < n - 1 ? plane / 2 : plane, across = j < n - 1 ? plane % 2 : 0;
+                const int down = j < n - 1 ? plane / 2 : plane;
+                const int across = j < n - 1 ? plane % 2 : 0;
                 dvec of[2];
                 for (int half = 0; half < 2; half++) {
                     const dvec *c = columns[half][i < n - 1 ? down : 0][i];

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/table.h"
@@ -56,7 +57,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->packed[1] = fac_cl_conv_packed(&c) * (size_t)fac_dtype_get(c.r.dtype)->block_bytes;
     if (!offer->packed[1]) return false;
     if (p->in[1].time == FAC_RUN)
-        offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
+        offer->seconds +=
+            fac_cl_costs.second_launch + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;
 }
 

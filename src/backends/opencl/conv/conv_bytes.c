@@ -6,6 +6,7 @@
  * way, a result lies as x does. */
 #include <limits.h>
 #include <string.h>
+#include "backends/byte_ports.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/product/gemm.h"
 #include "opencl_solvers.h"
@@ -14,15 +15,7 @@
 #include "op_list.h"
 #include "ops/conv.h"
 
-enum { NONE = -1, GROUP = 64, WORD = 4, EACH = 4, PIXELS = 2, PORTS = 7 };
-
-/* Ports of bias, zero points and scales, in the order of the kernel's buffers. */
-typedef struct ports {
-    int b, x_zero, w_zero, x_scale, w_scale, y_scale, y_zero;
-} ports;
-static const ports of_conv = { 2, 3, 4, NONE, NONE, NONE, NONE };
-static const ports of_matmul = { NONE, 2, 3, NONE, NONE, NONE, NONE };
-static const ports of_qlinear = { 2, 4, 6, 3, 5, 7, 8 };
+enum { GROUP = 64, WORD = 4, EACH = 4, PIXELS = 2, PORTS = 7 };
 
 /* Steps of x and y, in elements. */
 typedef struct steps {
@@ -34,28 +27,10 @@ typedef struct bytes {
     int64_t C, K, words, wide; /* of a group; wide: K to whole EACH */
     steps x, y;
     int64_t w[5]; /* steps along group, k, c, r, s */
-    ports at;
+    fac_byte_ports at;
     bool to_bytes, alone;
     size_t w_words, w_sums, x_words, x_sums; /* bytes of scratch */
 } bytes;
-
-static int64_t count_at(const fac_problem *p, int port) {
-    if (port < 0 || port >= p->nin || p->in[port].type.dtype == FAC_NONE) return 0;
-    return fac_dims_count(&p->in[port].type.dims);
-}
-
-static bool numbers_fit(const fac_problem *p, const ports *at, int64_t outputs) {
-    const int scales[] = { at->x_scale, at->w_scale, at->y_scale };
-    const int single[] = { at->x_scale, at->x_zero, at->y_scale, at->y_zero };
-    const int each[] = { at->b, at->w_scale, at->w_zero };
-    for (int k = 0; k < 3; k++)
-        if (scales[k] >= 0 && p->in[scales[k]].type.dtype != FAC_F32) return false;
-    for (int k = 0; k < 4; k++)
-        if (count_at(p, single[k]) > 1) return false;
-    for (int k = 0; k < 3; k++)
-        if (count_at(p, each[k]) > 1 && count_at(p, each[k]) != outputs) return false;
-    return true;
-}
 
 static bool is_conv(const fac_problem *p) { return p->node->op->attrs_size != 0; }
 
@@ -131,12 +106,12 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, bytes *b) {
             p->in[k].layout = fac_layout_plain(&p->in[k].type.dims);
     if (!(conv ? conv_geometry : matmul_geometry)(p, b)) return false;
     const fac_conv_geom *g = &b->g;
-    if (!count_at(p, 0) || !count_at(p, 1) || !fac_dims_count(&p->out[0].type.dims)) return false;
-    b->at = conv ? of_conv : of_matmul;
-    if (b->to_bytes) b->at = of_qlinear;
+    if (!fac_byte_count(p, 0) || !fac_byte_count(p, 1) || !fac_dims_count(&p->out[0].type.dims))
+        return false;
+    b->at = *fac_byte_ports_of(p->node);
     b->words = (b->C + WORD - 1) / WORD;
     b->wide = (b->K + EACH - 1) / EACH * EACH;
-    return numbers_fit(p, &b->at, conv ? g->K : b->K) && measure(b);
+    return fac_byte_numbers_fit(p, &b->at, conv ? g->K : b->K) && measure(b);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -187,23 +162,24 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const bytes *b, in
         b->w[2],
         b->w[3],
         b->w[4],
-        count_at(p, b->at.b),
-        count_at(p, b->at.x_zero),
-        count_at(p, b->at.w_zero),
-        count_at(p, b->at.w_scale),
+        fac_byte_count(p, b->at.b),
+        fac_byte_count(p, b->at.x_zero),
+        fac_byte_count(p, b->at.w_zero),
+        fac_byte_count(p, b->at.w_scale),
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) fac_cl_call_number(c, numbers[i]);
 }
 
 /* What is not there is not read: x stands in its place. */
 static void add_buffers(fac_cl_call *c, const fac_problem *p, const bytes *b) {
-    const ports *a = &b->at;
+    const fac_byte_ports *a = &b->at;
+    /* in the order of the kernel's buffers */
     const int numbers[PORTS] = { a->b,       a->x_zero,  a->w_zero, a->x_scale,
                                  a->w_scale, a->y_scale, a->y_zero };
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     for (int k = 0; k < (b->to_bytes ? PORTS : 3); k++)
-        fac_cl_call_in(c, p, count_at(p, numbers[k]) ? numbers[k] : 0);
+        fac_cl_call_in(c, p, fac_byte_count(p, numbers[k]) ? numbers[k] : 0);
     fac_cl_call_work(c, 0, sizeof(uint32_t));
     fac_cl_call_work(c, b->w_words, sizeof(int32_t));
     fac_cl_call_work(c, b->w_words + b->w_sums, sizeof(uint32_t));

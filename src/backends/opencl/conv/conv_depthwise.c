@@ -62,13 +62,15 @@ static void split(const fac_opencl *o, depthwise *d) {
 static void flip_window(fac_window *w) {
     const int64_t in = w->in;
     w->pad = (w->kernel - 1) * w->dilation - w->pad;
-    w->in = w->out, w->out = in;
+    w->in = w->out;
+    w->out = in;
 }
 
 static void flip(depthwise *d) {
     flip_window(&d->q.h);
     flip_window(&d->q.w);
-    d->q.turned = false, d->flipped = true;
+    d->q.turned = false;
+    d->flipped = true;
 }
 
 /* As measured on an H200. */
@@ -107,7 +109,8 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
     if (by_w && (p->node->body[0] || w->type.dtype != t)) return false;
     if (!by_w && !fac_cl_tail_read(o, p, d->kind == FAC_CL_FORWARD ? 2 : -1, &d->tail))
         return false;
-    d->in = &p->in[0], d->out = by_w ? &p->in[1] : &p->out[0];
+    d->in = &p->in[0];
+    d->out = by_w ? &p->in[1] : &p->out[0];
     d->q = (fac_cl_tiling){ .h = fac_conv_window(g, 1),
                             .w = fac_conv_window(g, 2),
                             .turned = d->kind == FAC_CL_GRAD_X,
@@ -134,7 +137,8 @@ static bool offer(fac_device *device, fac_problem *p, fac_offer *offer) {
     const bool by_w = d.kind == FAC_CL_GRAD_W;
     const double macs =
         (double)(d.g.N * d.g.P * d.g.Q) * (double)(d.g.K * d.g.C / d.g.groups * d.g.R * d.g.S);
-    offer->variants = FAC_CL_QUAD_VARIANTS, offer->version = 1;
+    offer->variants = FAC_CL_QUAD_VARIANTS;
+    offer->version = 1;
     offer->work = by_w ? parts_bytes(&d) : 0;
     offer->seconds = fac_cl_streaming(o, p, by_w ? 2 : 1) + 2 * macs / (0.4 * fac_cl_flops(o));
     *FAC_DRAFT(offer, depthwise) = d;

@@ -131,7 +131,7 @@ static double waiting(const fac_opencl *o, const fac_cl_conv *c) {
     const double turns = c->kind == FAC_CL_GRAD_W
                              ? (double)c->r.s.each_k / items_of(o)
                              : (double)c->C * (double)(c->g.kernel[0] * c->g.kernel[1]);
-    return o->limits.gpu ? 2.6e-7 * turns : 0;
+    return o->limits.gpu ? fac_cl_costs.direct_turn * turns : 0;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {

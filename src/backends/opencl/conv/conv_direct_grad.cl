@@ -1,16 +1,23 @@
-/* The gradient of a convolution with few channels in a group by its weights: a group of items takes one kernel (a channel of the
- * result and one of the image) and a part of the images' pixels.  Every item sums all taps of its pixels, then the items are
- * added up in a tree, in a fixed order; parts are added by sum_parts. */
-typedef struct { long image, channel, at, d, h, w; } planes;
-typedef struct { int D, H, W, O, P, Q, channels, rows, pad_t, pad_r, pad_s, images; planes x, y; } direct;
+/* The gradient of a convolution with few channels in a group by its weights: a group of items takes
+ * one kernel (a channel of the result and one of the image) and a part of the images' pixels. Every
+ * item sums all taps of its pixels, then the items are added up in a tree, in a fixed order; parts
+ * are added by sum_parts. */
+typedef struct {
+    long image, channel, at, d, h, w;
+} planes;
+typedef struct {
+    int D, H, W, O, P, Q, channels, rows, pad_t, pad_r, pad_s, images;
+    planes x, y;
+} direct;
 
 #define TAPS_OF (KT * KR * KS)
 
-kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void direct_weights(const shape s, const direct d, global const MEM *restrict x, global const MEM *restrict dy,
-                    global ACC *parts) {
+kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void direct_weights(
+    const shape s, const direct d, global const MEM *restrict x, global const MEM *restrict dy,
+    global ACC *parts) {
     local ACC team[ITEMS];
-    const int id = get_local_id(0), c = get_group_id(0) % d.channels, row = get_group_id(0) / d.channels, part = get_group_id(1);
+    const int id = get_local_id(0), c = get_group_id(0) % d.channels,
+              row = get_group_id(0) / d.channels, part = get_group_id(1);
     const int pixels = d.O * d.P * d.Q, count = d.images * pixels, first = part * s.each_k;
     const int end = min(count, first + (int)s.each_k);
     global const MEM *image = x + d.x.at + (row / d.rows * (long)d.channels + c) * d.x.channel;
@@ -24,8 +31,10 @@ void direct_weights(const shape s, const direct d, global const MEM *restrict x,
         for (int t = 0; t < KT; t++)
             for (int r = 0; r < KR; r++)
                 for (int k = 0; k < KS; k++) {
-                    const int a = o * ST + t * DT - d.pad_t, b = p * SR + r * DR - d.pad_r, e = q * SS + k * DS - d.pad_s;
-                    const bool inside = (uint)a < (uint)d.D && (uint)b < (uint)d.H && (uint)e < (uint)d.W;
+                    const int a = o * ST + t * DT - d.pad_t, b = p * SR + r * DR - d.pad_r,
+                              e = q * SS + k * DS - d.pad_s;
+                    const bool inside =
+                        (uint)a < (uint)d.D && (uint)b < (uint)d.H && (uint)e < (uint)d.W;
                     const ACC v = inside ? LOAD(from, a * d.x.d + b * d.x.h + e * d.x.w) : 0;
                     sum[(t * KR + r) * KS + k] += g * v;
                 }
@@ -37,7 +46,9 @@ void direct_weights(const shape s, const direct d, global const MEM *restrict x,
             if (id < half_) team[id] += team[id + half_];
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        if (id == 0) parts[s.parts + ((long)part * get_num_groups(0) + get_group_id(0)) * TAPS_OF + tap] = team[0];
+        if (id == 0)
+            parts[s.parts + ((long)part * get_num_groups(0) + get_group_id(0)) * TAPS_OF + tap] =
+                team[0];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

@@ -73,7 +73,8 @@ fac_cl_phase fac_cl_phase_of(const fac_cl_conv *c, int phase) {
     int64_t far;
     for (int d = 2, rest = phase; d >= 0; d--) {
         const int64_t each = c->kind == FAC_CL_GRAD_X ? g->stride[d] : 1;
-        f.at[d] = rest % each, rest /= (int)each;
+        f.at[d] = rest % each;
+        rest /= (int)each;
         f.pixels[d] = c->kind != FAC_CL_GRAD_X ? g->out[d]
                       : g->in[d] > f.at[d]     ? (g->in[d] - f.at[d] + each - 1) / each
                                                : 0;
@@ -100,7 +101,9 @@ static int64_t channels(const fac_cl_conv *c) {
 
 static void sizes(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_shape *s) {
     s->inner_n = fac_cl_phase_pixels(f), s->N = c->g.N * s->inner_n;
-    s->channels = c->C, s->window = fac_cl_phase_taps(f), s->K = channels(c) * s->window;
+    s->channels = c->C;
+    s->window = fac_cl_phase_taps(f);
+    s->K = channels(c) * s->window;
     s->a.z[FAC_CL_BATCH - 1] = s->a.column * s->K;
 }
 
@@ -131,7 +134,9 @@ fac_cl_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase) {
         sizes(c, &f, &s);
         if (i == phase) break;
         s.a.at += s.batch * s.a.z[FAC_CL_BATCH - 1];
-        s.taps += c->block ? s.window : s.K, s.pixels += s.inner_n, s.places += s.inner_n;
+        s.taps += c->block ? s.window : s.K;
+        s.pixels += s.inner_n;
+        s.places += s.inner_n;
     }
     return s;
 }
@@ -196,7 +201,8 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     fac_cl_conv_block(c, 0);
     s->b = (fac_cl_matrix){ .at = p->in[0].layout.offset, .outer = p->in[0].layout.stride[0] };
     s->b.z[FAC_CL_BATCH - 1] = c->C * c->see_channel;
-    s->b.row = c->see_channel, s->b.column = each;
+    s->b.row = c->see_channel;
+    s->b.column = each;
     if (!alone) r->right = FAC_CL_PATCHES;
     for (int d = 0; d < 3; d++) s->in[d] = turned ? g->out[d] : g->in[d];
     if (!result(p, &p->out[0], r->places, c->out, c->M, &s->y)) return false;
@@ -222,12 +228,17 @@ static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
     const bool alone = is_alone(g);
     int64_t each, steps[3], across;
-    c->M = g->K / g->groups, c->C = g->C / g->groups, c->phases = 1;
+    c->M = g->K / g->groups;
+    c->C = g->C / g->groups;
+    c->phases = 1;
     as_image(x, g->rank, alone, c->see, &each);
     as_image(dy, g->rank, true, steps, &across);
     c->see_channel = x->layout.stride[1];
     s->inner_k = g->out[0] * g->out[1] * g->out[2];
-    s->M = c->M, s->N = s->inner_n = c->C * taps, s->K = g->N * s->inner_k, s->images = g->N;
+    s->M = c->M;
+    s->N = s->inner_n = c->C * taps;
+    s->K = g->N * s->inner_k;
+    s->images = g->N;
     c->r.split_k = true;
     if (!alone) c->r.right = FAC_CL_TAPS;
     s->batch = s->z[FAC_CL_BATCH - 1] = g->groups;

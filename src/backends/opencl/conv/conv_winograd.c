@@ -11,6 +11,7 @@
 #include <string.h>
 #include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
+#include "backends/opencl/device/speed.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -65,9 +66,15 @@ static void describe_product(plan *q) {
     const int64_t padded = padded_rows(q), groups = c->g.groups;
     memset(r, 0, sizeof *r);
     r->panel = q->t.way == FAC_CL_VECTOR ? q->t.RM : 0;
-    r->dtype = r->result = FAC_F32, r->alpha = r->beta = 1, r->padded = true;
-    r->s.M = c->M, r->s.K = c->C, r->s.splits = 1;
-    r->s.z[0] = r->s.z[1] = 1, r->s.z[2] = points(q), r->s.z[3] = groups;
+    r->dtype = r->result = FAC_F32;
+    r->alpha = r->beta = 1;
+    r->padded = true;
+    r->s.M = c->M;
+    r->s.K = c->C;
+    r->s.splits = 1;
+    r->s.z[0] = r->s.z[1] = 1;
+    r->s.z[2] = points(q);
+    r->s.z[3] = groups;
     r->s.batch = points(q) * groups;
     r->s.a = (fac_cl_matrix){ .row = 1,
                               .column = padded,
@@ -96,7 +103,8 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
         return false;
     if (g->pad[1] > 2 || g->pad[2] > 2 || c->see[2] != 1) return false;
     const bool turned = c->kind == FAC_CL_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in, *to = turned ? g->in : g->out;
+    const int64_t *from = turned ? g->out : g->in;
+    const int64_t *to = turned ? g->in : g->out;
     q->out = out;
     q->down = (to[1] + out - 1) / out, q->across = (to[2] + out - 1) / out;
     const double image = (double)(q->down * q->across) * points(q) *
@@ -147,7 +155,8 @@ static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) 
         bytes += (double)fac_type_bytes(&p->in[q->c.r.input[i]].type);
     bytes += (double)fac_type_bytes(&p->out[0].type);
     if (p->in[1].time == FAC_RUN) bytes += 2 * weights;
-    return 1.4 * (slices * (8e-6 + q->t.seconds) + bytes / fac_cl_bandwidth(o));
+    return 1.4 *
+           (slices * (fac_cl_costs.winograd_slice + q->t.seconds) + bytes / fac_cl_bandwidth(o));
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -156,7 +165,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     plan q;
     if (!settle(o, p, out, &q)) return false;
     offer->seconds = seconds(o, &q, p);
-    offer->variants = FAC_CL_WINOGRAD_VARIANTS, offer->version = VERSION;
+    offer->variants = FAC_CL_WINOGRAD_VARIANTS;
+    offer->version = VERSION;
     offer->work = q.v + q.m + fac_cl_gemm_work(&q.t, &q.r);
     offer->packed[1] = filter_bytes(&q);
     *FAC_DRAFT(offer, plan) = q;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
+#include "backends/opencl/device/speed.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -73,17 +74,25 @@ static bool cut(const fac_opencl *o, int variant, plan *q) {
  * channel, and from tile to tile. */
 static void step(const plan *q, bool last, int64_t all, int64_t group, int64_t *channel,
                  int64_t *tile, int64_t *z) {
-    *channel = last ? 1 : q->row, *tile = last ? all : 1;
-    z[2] = all * q->row, z[3] = group * *channel;
+    *channel = last ? 1 : q->row;
+    *tile = last ? all : 1;
+    z[2] = all * q->row;
+    z[3] = group * *channel;
 }
 
 static void describe_product(plan *q) {
     const fac_cl_conv *c = &q->c;
     fac_cl_product *r = &q->r;
     fac_cl_shape *s = &r->s;
-    r->dtype = r->result = FAC_F32, r->alpha = r->beta = 1;
-    s->M = c->M, s->N = s->inner_n = c->C, s->K = q->row, s->splits = 1;
-    s->z[0] = s->z[1] = 1, s->z[2] = points(q), s->z[3] = c->g.groups;
+    r->dtype = r->result = FAC_F32;
+    r->alpha = r->beta = 1;
+    s->M = c->M;
+    s->N = s->inner_n = c->C;
+    s->K = q->row;
+    s->splits = 1;
+    s->z[0] = s->z[1] = 1;
+    s->z[2] = points(q);
+    s->z[3] = c->g.groups;
     s->batch = points(q) * c->g.groups;
     step(q, q->dy_last, rows_of(q), c->M, &s->a.row, &s->a.column, s->a.z);
     step(q, q->x_last, channels_of(q), c->C, &s->b.column, &s->b.row, s->b.z);
@@ -94,7 +103,9 @@ static void describe_product(plan *q) {
 /* What is there already is the product's bias. */
 static void describe_more(plan *q) {
     q->more = q->r;
-    q->more.biased = true, q->more.extras = 1, q->more.extra_dtype[0] = FAC_F32;
+    q->more.biased = true;
+    q->more.extras = 1;
+    q->more.extra_dtype[0] = FAC_F32;
     q->more.s.e[0] = q->r.s.y;
 }
 
@@ -133,7 +144,8 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     if (!cut(o, p->variant, q)) return false;
     q->x = sight_of(q, &p->in[0], g->in, g->pad, channels_of(q));
     q->dy = sight_of(q, &p->in[1], g->out, none, rows_of(q));
-    q->x_last = q->x.channel < q->x.w, q->dy_last = q->dy.channel < q->dy.w;
+    q->x_last = q->x.channel < q->x.w;
+    q->dy_last = q->dy.channel < q->dy.w;
     const int64_t *to = p->out[0].layout.stride;
     q->weights = (weights){ .row = to[0],
                             .channel = to[1],
@@ -156,13 +168,13 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
 /* A GPU's: 1.0 to 1.3 times what an H200 took, most where slices are many.  A cpu gathers one
  * operand: there direct sums were faster in all that was tried. */
 static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) {
-    static const double GATHERED = 8.4, MEMORY = 1.4, SLICE = 15e-6;
+    static const double GATHERED = 8.4, MEMORY = 1.4;
     const bool gpu = o->limits.gpu;
     const double slices = (double)q->slices;
     double bytes = slices * 2 * (double)(q->v + q->d) + (3 * slices - 1) * (double)q->u;
     for (int i = 0; i < 2; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
-    return slices * (SLICE + q->t.seconds * (gpu ? 1 : GATHERED)) + 4e-6 +
-           bytes / fac_cl_bandwidth(o) * (gpu ? 1 : MEMORY);
+    return slices * (fac_cl_costs.winograd_grads + q->t.seconds * (gpu ? 1 : GATHERED)) +
+           fac_cl_costs.second_launch + bytes / fac_cl_bandwidth(o) * (gpu ? 1 : MEMORY);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -171,7 +183,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     plan q;
     if (!settle(o, p, out, &q)) return false;
     offer->seconds = seconds(o, &q, p);
-    offer->variants = FAC_CL_WINOGRAD_VARIANTS, offer->version = VERSION;
+    offer->variants = FAC_CL_WINOGRAD_VARIANTS;
+    offer->version = VERSION;
     offer->work = q.v + q.d + q.u + fac_cl_gemm_work(&q.t, &q.r);
     *FAC_DRAFT(offer, plan) = q;
     return true;

@@ -1,18 +1,22 @@
-/* Winograd's convolution F(OUT x OUT, 3 x 3): tiles of OUT x OUT outputs from SIZE x SIZE inputs, SIZE = OUT + 2.
+/* Winograd's convolution F(OUT x OUT, 3 x 3): tiles of OUT x OUT outputs from SIZE x SIZE inputs,
+ * SIZE = OUT + 2.
  *
- *   U = G w G'     V = B' d B     M[point][k][tile] = sum over c of U[point][k][c] V[point][c][tile]     y = A' M A
+ *   U = G w G'     V = B' d B     M[point][k][tile] = sum over c of U[point][k][c]
+ * V[point][c][tile]     y = A' M A
  *
- * The interpolation points are 0, 1, -1 for OUT 2, and 0, +-sqrt(1/2), +-sqrt(2) for OUT 4, whose rounding errors are smaller
- * than those of small integers; with m(x) = product of (x - p_i), row i of B' are the coefficients of m(x) / (x - p_i), the last
- * of m. (Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016.)
+ * The interpolation points are 0, 1, -1 for OUT 2, and 0, +-sqrt(1/2), +-sqrt(2) for OUT 4, whose
+ * rounding errors are smaller than those of small integers; with m(x) = product of (x - p_i), row i
+ * of B' are the coefficients of m(x) / (x - p_i), the last of m. (Lavin and Gray, "Fast algorithms
+ * for convolutional neural networks", CVPR 2016.)
  *
  * The gradient by g is the adjoint of the same steps, D = A dy A' in the place of M:
  *
  *   W[point][k][c] = sum over tiles of D[point][k][tile] V[point][c][tile]     dg = G' W G
  *
- * Neighbouring items do neighbouring tiles, so that V and M, which hold tiles side by side, are read and written in whole lines;
- * with LAST neighbouring channels, which lie side by side in the image and in V, V[point][tile][c].
- * Options in front: OUT; TURNED: weights of the convolution whose gradient this is; FOURS: rows of y are stored in fours. */
+ * Neighbouring items do neighbouring tiles, so that V and M, which hold tiles side by side, are
+ * read and written in whole lines; with LAST neighbouring channels, which lie side by side in the
+ * image and in V, V[point][tile][c]. Options in front: OUT; TURNED: weights of the convolution
+ * whose gradient this is; FOURS: rows of y are stored in fours. */
 #define SIZE (OUT + 2)
 #define UNROLL _Pragma("unroll")
 #define HALF_ROOT 0.70710678118654752f
@@ -27,9 +31,12 @@ typedef struct { long from; int height, width, down, across, first, tiles, row, 
 typedef struct { long from, to, row, channel, h, w; int channels, rows; } weights;
 
 #ifdef FILTERS
-/* U[point][group][channel][row], or with PANEL rows in a panel [point][group][panel][channel][row]; filled up with zeros. */
-kernel void filter_tiles(const filters f, global const float *restrict w, global float *restrict u) {
-    const int m = get_global_id(0) % f.padded, c = get_global_id(0) / f.padded, group = get_global_id(1);
+/* U[point][group][channel][row], or with PANEL rows in a panel [point][group][panel][channel][row];
+ * filled up with zeros. */
+kernel void filter_tiles(const filters f, global const float *restrict w,
+                         global float *restrict u) {
+    const int m = get_global_id(0) % f.padded, c = get_global_id(0) / f.padded,
+              group = get_global_id(1);
     if (c >= f.channels) return;
     float g[3][3], half_way[SIZE][3];
     w += f.from + group * f.group + min(m, f.M - 1) * f.row + c * f.channel;
@@ -40,12 +47,14 @@ kernel void filter_tiles(const filters f, global const float *restrict w, global
         g[i / 3][i % 3] = m < f.M ? w[i] : 0;
 #endif
 #if OUT == 2
-#define TO_POINTS(t, a, b, c) t(0) = a, t(1) = 0.5f * (a + b + c), t(2) = 0.5f * (a - b + c), t(3) = c
+#define TO_POINTS(t, a, b, c)                                                                      \
+    t(0) = a, t(1) = 0.5f * (a + b + c), t(2) = 0.5f * (a - b + c), t(3) = c
 #else
     /* 1 / m'(p): 1 at 0, -2/3 at +-sqrt(1/2), 1/6 at +-sqrt(2) */
-#define TO_POINTS(t, a, b, c) \
-    t(0) = a, t(1) = -(a + HALF_ROOT * b + 0.5f * c) * (2 / 3.f), t(2) = -(a - HALF_ROOT * b + 0.5f * c) * (2 / 3.f), \
-    t(3) = (a + ROOT * b + 2 * c) * (1 / 6.f), t(4) = (a - ROOT * b + 2 * c) * (1 / 6.f), t(5) = c
+#define TO_POINTS(t, a, b, c)                                                                      \
+    t(0) = a, t(1) = -(a + HALF_ROOT * b + 0.5f * c) * (2 / 3.f),                                  \
+    t(2) = -(a - HALF_ROOT * b + 0.5f * c) * (2 / 3.f), t(3) = (a + ROOT * b + 2 * c) * (1 / 6.f), \
+    t(4) = (a - ROOT * b + 2 * c) * (1 / 6.f), t(5) = c
 #endif
 #define DOWN(i) half_way[i][j]
 #define ALONG(j) r[j]
@@ -74,7 +83,8 @@ static inline void to_points(const float *d, float *v) {
 #else
     const float a = d[4] - 2 * d[2], b = HALF_ROOT * d[3] - ROOT * d[1], c = d[4] - 0.5f * d[2],
         e = ROOT * d[3] - HALF_ROOT * d[1];
-    v[0] = d[4] - 2.5f * d[2] + d[0], v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e, v[5] = d[5] - 2.5f * d[3] + d[1];
+    v[0] = d[4] - 2.5f * d[2] + d[0], v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e,
+    v[5] = d[5] - 2.5f * d[3] + d[1];
 #endif
 }
 #else
@@ -83,7 +93,8 @@ static inline void to_points(const float *d, float *v) {
 #if OUT == 2
     v[0] = d[0], v[1] = d[0] + d[1], v[2] = d[0] - d[1], v[3] = d[1];
 #else
-    const float a = d[0] + 0.5f * d[2], b = HALF_ROOT * (d[1] + 0.5f * d[3]), c = d[0] + 2 * d[2], e = ROOT * (d[1] + 2 * d[3]);
+    const float a = d[0] + 0.5f * d[2], b = HALF_ROOT * (d[1] + 0.5f * d[3]), c = d[0] + 2 * d[2],
+                e = ROOT * (d[1] + 2 * d[3]);
     v[0] = d[0], v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e, v[5] = d[3];
 #endif
 }
@@ -99,7 +110,8 @@ kernel void input_tiles(const sight s, global const float *restrict x, global fl
     if (tile >= s.row || channel >= s.channels) return;
     const bool live = tile < s.tiles;
     const int seen = live ? s.first + tile : 0;
-    const int column = seen % s.across * OUT - s.pad_w, line = seen / s.across % s.down * OUT - s.pad_h;
+    const int column = seen % s.across * OUT - s.pad_w,
+              line = seen / s.across % s.down * OUT - s.pad_h;
     x += s.at + seen / s.across / s.down * s.image + channel * s.channel;
     float half_way[SEEN][SIZE];
     UNROLL for (int i = 0; i < SEEN; i++) {
@@ -134,11 +146,13 @@ static inline void to_taps(const float *u, float *g) {
     g[0] = u[0] + 0.5f * p, g[1] = 0.5f * m, g[2] = 0.5f * p + u[3];
 #else
     const float q = u[3] + u[4], n = u[3] - u[4];
-    g[0] = u[0] - (2 / 3.f) * p + (1 / 6.f) * q, g[1] = (ROOT / 6) * n - (ROOT / 3) * m, g[2] = (1 / 3.f) * (q - p) + u[5];
+    g[0] = u[0] - (2 / 3.f) * p + (1 / 6.f) * q, g[1] = (ROOT / 6) * n - (ROOT / 3) * m,
+    g[2] = (1 / 3.f) * (q - p) + u[5];
 #endif
 }
 
-kernel void weight_tiles(const weights f, global const float *restrict u, global float *restrict dw) {
+kernel void weight_tiles(const weights f, global const float *restrict u,
+                         global float *restrict dw) {
     const int c = get_global_id(0) % f.channels, k = get_global_id(0) / f.channels;
     if (k >= f.rows) return;
     const long point = (long)f.rows * f.channels;
@@ -170,10 +184,13 @@ static inline void from_points(const float *m, float *y) {
 #endif
 }
 
-kernel void output_tiles(const shape s, const results d, global const float *restrict from, global RESULT *y EXTRA_PARAMS) {
-    const int tile = get_global_id(0), channel = get_global_id(1), group = channel / (int)s.M, m = channel % (int)s.M;
+kernel void output_tiles(const shape s, const results d, global const float *restrict from,
+                         global RESULT *y EXTRA_PARAMS) {
+    const int tile = get_global_id(0), channel = get_global_id(1), group = channel / (int)s.M,
+              m = channel % (int)s.M;
     if (tile >= d.tiles || channel >= d.channels) return;
-    const int left = tile % d.across * OUT, top = tile / d.across % d.down * OUT, image = d.first + tile / d.across / d.down;
+    const int left = tile % d.across * OUT, top = tile / d.across % d.down * OUT,
+              image = d.first + tile / d.across / d.down;
     const long point = (long)d.channels * d.row;
     from += d.from + (long)channel * d.row + tile;
     float half_way[SIZE][OUT];
@@ -196,11 +213,13 @@ kernel void output_tiles(const shape s, const results d, global const float *res
         if (top + i >= d.height) continue;
         const long at = (top + i) * (long)d.width + left;
 #ifdef FOURS
-        *(global float4 *)(y + at) = (float4)(FINISH(out[i][0], m, image, at), FINISH(out[i][1], m, image, at + 1),
-                                              FINISH(out[i][2], m, image, at + 2), FINISH(out[i][3], m, image, at + 3));
+        *(global float4 *)(y + at) =
+            (float4)(FINISH(out[i][0], m, image, at), FINISH(out[i][1], m, image, at + 1),
+                     FINISH(out[i][2], m, image, at + 2), FINISH(out[i][3], m, image, at + 3));
 #else
         UNROLL for (int j = 0; j < OUT; j++)
-            if (left + j < d.width) STORE(y, (at + j) * s.y.column, FINISH(out[i][j], m, image, at + j));
+            if (left + j < d.width)
+                STORE(y, (at + j) * s.y.column, FINISH(out[i][j], m, image, at + j));
 #endif
     }
 }

@@ -72,7 +72,7 @@ double fac_cl_price(const fac_opencl *o, const fac_problem *p, int launches) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return 5e-6 * launches + bytes / fac_cl_speed_of(o)->calls_bandwidth;
+    return fac_cl_costs.call * launches + bytes / fac_cl_speed_of(o)->calls_bandwidth;
 }
 
 /* ---- while making ---- */
@@ -108,7 +108,9 @@ static fac_cl_plan *cut(const fac_cl_plan *wide) {
     fac_cl_plan *plan = plan_of(wide->calls, buffers, numbers);
     if (!plan) return NULL;
     char *at = (char *)(plan->call + wide->calls);
-    plan->calls = wide->calls, plan->table = wide->table, plan->table_bytes = wide->table_bytes;
+    plan->calls = wide->calls;
+    plan->table = wide->table;
+    plan->table_bytes = wide->table_bytes;
     for (int i = 0; i < wide->calls; i++) {
         fac_cl_call *c = &plan->call[i];
         *c = wide->call[i];

@@ -1,11 +1,11 @@
 /* In front of kernels that are written once for all types of elements and all devices.  Options:
  *   T      the type computed in: float, double, long or ulong
- *   V      how many neighbours a work item takes at once: a vector's worth on CPUs, at most 16 bytes on GPUs
- *   ALIGNED  lines are whole vectors, which begin at multiples of V elements: each comes in one access
- *   TAILS  with ALIGNED: but the last of a line, which may be shorter
- *   WIDE   places are numbers of 64 bits
- * A type of memory has a tag: f32, bf16, u8 ...  MEMORY(tag) names it; LOAD(tag, p, i), STORE(tag, p, i, v) convert to and from
- * T, LOADV and STOREV do so for V neighbours.  LOADER(name, tag) and STORER(name, tag) make functions for n of them, where fewer
+ *   V      how many neighbours a work item takes at once: a vector's worth on CPUs, at most 16
+ * bytes on GPUs ALIGNED  lines are whole vectors, which begin at multiples of V elements: each
+ * comes in one access TAILS  with ALIGNED: but the last of a line, which may be shorter WIDE places
+ * are numbers of 64 bits A type of memory has a tag: f32, bf16, u8 ...  MEMORY(tag) names it;
+ * LOAD(tag, p, i), STORE(tag, p, i, v) convert to and from T, LOADV and STOREV do so for V
+ * neighbours.  LOADER(name, tag) and STORER(name, tag) make functions for n of them, where fewer
  * may be left; what is not there reads as `fill`. */
 #ifdef WIDE
 typedef long pos;
@@ -113,16 +113,19 @@ typedef union { TV v; T lane[V]; } lanes;
 #define MANY_TO(type, p, i, x) (*(global VECTOR(type) *)((p) + (i)) = CONVERT(type)(x))
 #if V != 8
 #define loads_f16(p, i) CONVERT(T)(VECTOR(vloada_half)(0, (global const half *)((p) + (i))))
-#define stores_f16(p, i, x) FAC_CAT(VECTOR(vstorea_half), _rte)(CONVERT(float)(x), 0, (global half *)((p) + (i)))
+#define stores_f16(p, i, x)                                                                        \
+    FAC_CAT(VECTOR(vstorea_half), _rte)(CONVERT(float)(x), 0, (global half *)((p) + (i)))
 #endif
 #else
 #define MANY(type, p, i) VECTOR(vload)(0, (p) + (i))
 #define MANY_TO(type, p, i, x) VECTOR(vstore)(CONVERT(type)(x), 0, (p) + (i))
 #define loads_f16(p, i) CONVERT(T)(VECTOR(vload_half)(0, (global const half *)((p) + (i))))
-#define stores_f16(p, i, x) FAC_CAT(VECTOR(vstore_half), _rte)(CONVERT(float)(x), 0, (global half *)((p) + (i)))
+#define stores_f16(p, i, x)                                                                        \
+    FAC_CAT(VECTOR(vstore_half), _rte)(CONVERT(float)(x), 0, (global half *)((p) + (i)))
 #endif
 #if V == 8 && defined(ALIGNED)
-/* Eight elements of 16 bits come and go as four words: of a vector of eight numbers compilers make two accesses. */
+/* Eight elements of 16 bits come and go as four words: of a vector of eight numbers compilers make
+ * two accesses. */
 #define WORDS_OF_EIGHT
 static inline TV seen_bf16(uint4 words) {
     uint8 bits;
@@ -150,12 +153,15 @@ static inline uint4 words_bf16(float8 v) {
     union { float8 v; float lane[8]; } from = { .v = v };
     union { uint4 words; uint pair[4]; } to;
     for (int l = 0; l < 4; l++)
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to.pair[l]) : "f"(from.lane[2 * l + 1]), "f"(from.lane[2 * l]));
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
+            : "=r"(to.pair[l])
+            : "f"(from.lane[2 * l + 1]), "f"(from.lane[2 * l]));
     return to.words;
 }
 #else
 static inline uint4 words_bf16(float8 v) {
-    const uint8 u = as_uint8(v), bits = select((u + 0x7fff + (u >> 16 & 1)) >> 16, u >> 16 | 64, v != v);
+    const uint8 u = as_uint8(v),
+                bits = select((u + 0x7fff + (u >> 16 & 1)) >> 16, u >> 16 | 64, v != v);
     return bits.even | bits.odd << 16;
 }
 #endif
@@ -167,7 +173,9 @@ static inline VECTOR(ushort) bits_bf16(VECTOR(float) v) {
     union { VECTOR(float) v; float lane[V]; } from = { .v = v };
     union { VECTOR(ushort) v; uint pair[V / 2]; } to;
     for (int l = 0; l < V / 2; l++)
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to.pair[l]) : "f"(from.lane[2 * l + 1]), "f"(from.lane[2 * l]));
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
+            : "=r"(to.pair[l])
+            : "f"(from.lane[2 * l + 1]), "f"(from.lane[2 * l]));
     return to.v;
 }
 #else
@@ -234,8 +242,8 @@ static inline VECTOR(uint) bits_bf16(VECTOR(float) v) {
 
 /* ---- V that have been asked for ---- */
 
-/* CAME(tag): V neighbours as they come, COME(tag, p, i) asks for them, SEEN(tag, c) are the numbers.  What is only kept in a
- * register nothing waits for, while a conversion would. */
+/* CAME(tag): V neighbours as they come, COME(tag, p, i) asks for them, SEEN(tag, c) are the
+ * numbers.  What is only kept in a register nothing waits for, while a conversion would. */
 #define CAME(tag) FAC_CAT(came_, tag)
 #define COME(tag, p, i) FAC_CAT(come_, tag)(p, i)
 #define SEEN(tag, c) FAC_CAT(seen_, tag)(c)

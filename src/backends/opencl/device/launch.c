@@ -78,7 +78,8 @@ static fac_status room_for(fac_opencl *o, setting *s, int n, const fac_cl_arg *a
     char *value = (char *)(all + n);
     for (int i = 0; i < n; i++)
         if (args[i].kind == FAC_CL_VALUE) {
-            all[i].value = value, all[i].room = rounded(args[i].bytes);
+            all[i].value = value;
+            all[i].room = rounded(args[i].bytes);
             value += all[i].room;
         }
     fac_release(s->args);
@@ -114,8 +115,10 @@ static cl_int set(fac_opencl *o, cl_kernel k, cl_uint i, const fac_cl_arg *a, gi
 static void watch(fac_opencl *o, const fac_cl_kernel *k, const fac_cl_range *range,
                   const size_t *items, cl_event event) {
     size_t groups = 1, each = 1;
-    for (int i = 0; i < range->dims; i++)
-        groups *= items[i] / range->group[i], each *= range->group[i];
+    for (int i = 0; i < range->dims; i++) {
+        groups *= items[i] / range->group[i];
+        each *= range->group[i];
+    }
     fac_cl_watch_add(o, k->name, groups, each, event);
 }
 

@@ -1,4 +1,5 @@
-/* What the device can do at best: see ../peaks.c.  One of FMA, READ, COPY, TENSOR, WGMMA, NOTHING is defined. */
+/* What the device can do at best: see ../peaks.c.  One of FMA, READ, COPY, TENSOR, WGMMA, NOTHING
+ * is defined. */
 #ifdef FMA
 enum { CHAINS = 16 };
 /* Sixteen sums for each item, none of which waits for another. */
@@ -9,7 +10,7 @@ kernel void peak_fma(global float *y, float a, float b, int times) {
         for (int k = 0; k < CHAINS; k++) x[k] = fma(x[k], a, b);
     float sum = 0;
     for (int k = 0; k < CHAINS; k++) sum += x[k];
-    if (sum == 0.5f) y[get_global_id(0)] = sum;         /* never, which the compiler cannot know */
+    if (sum == 0.5f) y[get_global_id(0)] = sum; /* never, which the compiler cannot know */
 }
 #endif
 
@@ -19,7 +20,8 @@ kernel void peak_read(global const float4 *x, global float *y, ulong n) {
     const ulong all = get_global_size(0);
     float4 sum = 0;
     ulong i = get_global_id(0);
-    for (; i + 3 * all < n; i += 4 * all) sum += x[i] + x[i + all] + (x[i + 2 * all] + x[i + 3 * all]);
+    for (; i + 3 * all < n; i += 4 * all)
+        sum += x[i] + x[i + all] + (x[i + 2 * all] + x[i + 3 * all]);
     for (; i < n; i += all) sum += x[i];
     if (sum.x + sum.y + sum.z + sum.w == 0.5f) y[0] = sum.x;
 }
@@ -46,8 +48,10 @@ kernel void peak_tensor(global float *y, int times) {
     for (int k = 0; k < TILES; k++) d[k][0] = d[k][1] = d[k][2] = d[k][3] = 0;
     for (int i = 0; i < times; i++)
         for (int k = 0; k < TILES; k++)
-            asm volatile("mma.sync.aligned." TENSOR " {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%4,%5}, {%0,%1,%2,%3};"
-                         : "+f"(d[k][0]), "+f"(d[k][1]), "+f"(d[k][2]), "+f"(d[k][3]) : "r"(a), "r"(b));
+            asm volatile("mma.sync.aligned." TENSOR
+                         " {%0,%1,%2,%3}, {%4,%5,%4,%5}, {%4,%5}, {%0,%1,%2,%3};"
+                         : "+f"(d[k][0]), "+f"(d[k][1]), "+f"(d[k][2]), "+f"(d[k][3])
+                         : "r"(a), "r"(b));
     float sum = 0;
     for (int k = 0; k < TILES; k++) sum += d[k][0] + d[k][1] + d[k][2] + d[k][3];
     if (sum == 0.5f) y[get_global_id(0)] = sum;
@@ -55,12 +59,15 @@ kernel void peak_tensor(global float *y, int times) {
 #endif
 
 #ifdef WGMMA
-/* 64 x 128 sums for each group of four warps, both operands in local memory (what lies there does not matter). */
+/* 64 x 128 sums for each group of four warps, both operands in local memory (what lies there does
+ * not matter). */
 kernel GROUP(128) void peak_wgmma(global float *y, int times) {
-    local uint a[64 * 32] __attribute__((aligned(1024))), b[128 * 32] __attribute__((aligned(1024)));
+    local uint a[64 * 32] __attribute__((aligned(1024))),
+        b[128 * 32] __attribute__((aligned(1024)));
     float d[64];
     for (int i = get_local_id(0); i < 128 * 32; i += 128) a[i % (64 * 32)] = b[i] = 0;
-    UNROLL for (int k = 0; k < 64; k++) d[k] = 0;
+    UNROLL
+    for (int k = 0; k < 64; k++) d[k] = 0;
     nv_proxy_fence();
     barrier(CLK_LOCAL_MEM_FENCE);
     const ulong at = nv_descriptor128(LOCAL_AT(a)), bt = nv_descriptor128(LOCAL_AT(b));
@@ -74,11 +81,14 @@ kernel GROUP(128) void peak_wgmma(global float *y, int times) {
         NV_WGMMA_WAIT(0);
     }
     float sum = 0;
-    UNROLL for (int k = 0; k < 64; k++) sum += d[k];
+    UNROLL
+    for (int k = 0; k < 64; k++) sum += d[k];
     if (sum == 0.5f) y[get_global_id(0)] = sum;
 }
 #endif
 
 #ifdef NOTHING
-kernel void peak_nothing(global float *y) { if (get_global_id(0) > 1u << 30) y[0] = 0; }
+kernel void peak_nothing(global float *y) {
+    if (get_global_id(0) > 1u << 30) y[0] = 0;
+}
 #endif

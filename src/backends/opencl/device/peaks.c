@@ -107,7 +107,8 @@ static fac_status wgmma(const bench *any, fac_nv_kind kind, double *out, fac_err
     const double flops = 2.0 * 64 * COLUMNS * (kind == FAC_NV_KIND_TF32 ? 8 : 16);
     bench b = *any;
     double seconds;
-    b.group = GROUP_OF_FOUR, b.wgmma = &kind;
+    b.group = GROUP_OF_FOUR;
+    b.wgmma = &kind;
     FAC_TRY(fastest(&b, define, "peak_wgmma", 2, args, &seconds, err));
     *out = rate(flops * AT_ONCE * times * (double)(b.items / b.group), seconds);
     return FAC_OK;

@@ -1,5 +1,6 @@
-/* In front of every kernel: the vocabulary of elementwise expressions (src/ops/map.h) in OpenCL C, element types in memory,
- * and conversions that wrap and round as src/tensor/convert.c does.  FAC_FP64 is defined where the device has doubles. */
+/* In front of every kernel: the vocabulary of elementwise expressions (src/ops/map.h) in OpenCL C,
+ * element types in memory, and conversions that wrap and round as src/tensor/convert.c does.
+ * FAC_FP64 is defined where the device has doubles. */
 #ifdef FAC_FP64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -7,8 +8,8 @@
 #define FAC_CAT_(a, b) a##b
 #define FAC_CAT(a, b) FAC_CAT_(a, b)
 
-/* T is the type that the expression at hand is computed in: float, double, long or ulong.  FORM: rough where the result has 16
- * bits, else exact. */
+/* T is the type that the expression at hand is computed in: float, double, long or ulong.  FORM:
+ * rough where the result has 16 bits, else exact. */
 #define EXP(x) exp(x)
 #define EXPM1(x) expm1(x)
 #define LOG(x) log(x)
@@ -80,39 +81,45 @@ FAC_REAL(double)
 #endif
 
 /* As in src/base/special.c.  STEPS of Halley's method: none are needed in float. */
-constant float fac_erfinv_near[] = { 2.81022636e-08f, 3.43273939e-07f, -3.5233877e-06f, -4.39150654e-06f,
-    0.00021858087f, -0.00125372503f, -0.00417768164f, 0.246640727f, 1.50140941f };
-constant float fac_erfinv_far[] = { -0.000200214257f, 0.000100950558f, 0.00134934322f, -0.00367342844f,
-    0.00573950773f, -0.0076224613f, 0.00943887047f, 1.00167406f, 2.83297682f };
-#define FAC_SPECIAL(T, STEPS) \
-    static inline T fac_erfinv_##T(T x) { \
-        if (!(fabs(x) < (T)1)) return fabs(x) == (T)1 ? copysign((T)INFINITY, x) : (T)NAN; \
-        const T w = -log(((T)1 - x) * ((T)1 + x)); \
-        const bool near = w < (T)5; \
-        const T t = near ? w - (T)2.5 : sqrt(w) - (T)3; \
-        T y = near ? fac_erfinv_near[0] : fac_erfinv_far[0]; \
-        for (int k = 1; k < 9; k++) y = y * t + (near ? fac_erfinv_near[k] : fac_erfinv_far[k]); \
-        y *= x; \
-        for (int k = 0; k < STEPS; k++) { \
-            const T off = fabs(x) < (T)0.5 ? erf(y) - x : x > 0 ? ((T)1 - x) - erfc(y) : erfc(-y) - ((T)1 + x); \
-            const T u = off / ((T)1.12837916709551257390 * exp(-y * y)); \
-            y -= u / ((T)1 + y * u); \
-        } \
-        return y; \
-    } \
-    static inline T fac_digamma_##T(T x) { \
-        T mirrored = 0; \
-        if (x == 0) return copysign((T)INFINITY, -x); \
-        if (x < 0) { \
-            const T part = x - floor(x); \
-            if (part == 0) return (T)NAN; \
-            mirrored = (T)3.14159265358979323846 / tan((T)3.14159265358979323846 * part); \
-            x = (T)1 - x; \
-        } \
-        for (; x < (T)10; x += (T)1) mirrored += (T)1 / x; \
-        const T r = (T)1 / (x * x); \
-        const T series = r * ((T)1 / (T)12 - r * ((T)1 / (T)120 - r * ((T)1 / (T)252 - r * ((T)1 / (T)240 - r / (T)132)))); \
-        return log(x) - (T)0.5 / x - series - mirrored; \
+constant float fac_erfinv_near[] = { 2.81022636e-08f,  3.43273939e-07f, -3.5233877e-06f,
+                                     -4.39150654e-06f, 0.00021858087f,  -0.00125372503f,
+                                     -0.00417768164f,  0.246640727f,    1.50140941f };
+constant float fac_erfinv_far[] = { -0.000200214257f, 0.000100950558f, 0.00134934322f,
+                                    -0.00367342844f,  0.00573950773f,  -0.0076224613f,
+                                    0.00943887047f,   1.00167406f,     2.83297682f };
+#define FAC_SPECIAL(T, STEPS)                                                                      \
+    static inline T fac_erfinv_##T(T x) {                                                          \
+        if (!(fabs(x) < (T)1)) return fabs(x) == (T)1 ? copysign((T)INFINITY, x) : (T)NAN;         \
+        const T w = -log(((T)1 - x) * ((T)1 + x));                                                 \
+        const bool near = w < (T)5;                                                                \
+        const T t = near ? w - (T)2.5 : sqrt(w) - (T)3;                                            \
+        T y = near ? fac_erfinv_near[0] : fac_erfinv_far[0];                                       \
+        for (int k = 1; k < 9; k++) y = y * t + (near ? fac_erfinv_near[k] : fac_erfinv_far[k]);   \
+        y *= x;                                                                                    \
+        for (int k = 0; k < STEPS; k++) {                                                          \
+            const T off = fabs(x) < (T)0.5 ? erf(y) - x                                            \
+                          : x > 0          ? ((T)1 - x) - erfc(y)                                  \
+                                           : erfc(-y) - ((T)1 + x);                                         \
+            const T u = off / ((T)1.12837916709551257390 * exp(-y * y));                           \
+            y -= u / ((T)1 + y * u);                                                               \
+        }                                                                                          \
+        return y;                                                                                  \
+    }                                                                                              \
+    static inline T fac_digamma_##T(T x) {                                                         \
+        T mirrored = 0;                                                                            \
+        if (x == 0) return copysign((T)INFINITY, -x);                                              \
+        if (x < 0) {                                                                               \
+            const T part = x - floor(x);                                                           \
+            if (part == 0) return (T)NAN;                                                          \
+            mirrored = (T)3.14159265358979323846 / tan((T)3.14159265358979323846 * part);          \
+            x = (T)1 - x;                                                                          \
+        }                                                                                          \
+        for (; x < (T)10; x += (T)1) mirrored += (T)1 / x;                                         \
+        const T r = (T)1 / (x * x);                                                                \
+        const T series =                                                                           \
+            r * ((T)1 / (T)12 -                                                                    \
+                 r * ((T)1 / (T)120 - r * ((T)1 / (T)252 - r * ((T)1 / (T)240 - r / (T)132))));    \
+        return log(x) - (T)0.5 / x - series - mirrored;                                            \
     }
 FAC_SPECIAL(float, 0)
 #ifdef FAC_FP64
@@ -136,11 +143,15 @@ static inline float fac_recip_rough(float x) {
 #define fac_recip_rough(x) native_recip(x)
 #endif
 
-/* The part of a normal distribution below x, and its density beside it.  Above |x| it is the density times a polynomial of
- * 1 / (1 + 0.375 |x|), fitted for |x| < 13.3: relative error at most 3e-5, in both tails. */
+/* The part of a normal distribution below x, and its density beside it.  Above |x| it is the
+ * density times a polynomial of 1 / (1 + 0.375 |x|), fitted for |x| < 13.3: relative error at most
+ * 3e-5, in both tails. */
 static inline float fac_normal_rough(float x, float *density) {
-    const float t = fac_recip_rough(1.0f + 0.375f * fabs(x)), power = fac_exp2_rough(x * x * -0.72134752044448170368f);
-    const float tail = power * t * (0.14903267f + t * (0.15799878f + t * (0.08272531f + t * (0.20136397f - t * 0.09112941f))));
+    const float t = fac_recip_rough(1.0f + 0.375f * fabs(x)),
+                power = fac_exp2_rough(x * x * -0.72134752044448170368f);
+    const float tail =
+        power * t *
+        (0.14903267f + t * (0.15799878f + t * (0.08272531f + t * (0.20136397f - t * 0.09112941f))));
     *density = power * 0.39894228040143267794f;
     return x > 0 ? 1.0f - tail : tail;
 }
@@ -154,7 +165,8 @@ static inline float fac_gelu_slope_rough(float x) {
     return below + x * density;
 }
 
-/* Integers: x / 0 = 0, x mod 0 = 0, what does not fit wraps, shifts by the width or more give 0 (or the sign). */
+/* Integers: x / 0 = 0, x mod 0 = 0, what does not fit wraps, shifts by the width or more give 0 (or
+ * the sign). */
 static inline ulong fac_max_ulong(ulong x, ulong y) { return x > y ? x : y; }
 static inline ulong fac_min_ulong(ulong x, ulong y) { return x < y ? x : y; }
 static inline ulong fac_div_ulong(ulong x, ulong y) { return y ? x / y : 0; }
@@ -170,7 +182,9 @@ static inline ulong fac_pow_ulong(ulong x, ulong y) {
 }
 static inline long fac_max_long(long x, long y) { return x > y ? x : y; }
 static inline long fac_min_long(long x, long y) { return x < y ? x : y; }
-static inline long fac_div_long(long x, long y) { return y == -1 ? (long)(0 - (ulong)x) : y ? x / y : 0; }
+static inline long fac_div_long(long x, long y) {
+    return y == -1 ? (long)(0 - (ulong)x) : y ? x / y : 0;
+}
 static inline long fac_rem_long(long x, long y) { return y == 0 || y == -1 ? 0 : x % y; }
 static inline long fac_mod_long(long x, long y) {
     long r = fac_rem_long(x, y);
@@ -206,8 +220,12 @@ static inline ushort fac_bits_f16(float v) {
     return bits;
 }
 static inline float fac_round_f16(float v) { return fac_from_f16(fac_bits_f16(v)); }
-static inline float fac_load_f16(global const ushort *x, ulong i) { return vload_half(i, (global const half *)x); }
-static inline void  fac_store_f16(global ushort *x, ulong i, float v) { vstore_half_rte(v, i, (global half *)x); }
+static inline float fac_load_f16(global const ushort *x, ulong i) {
+    return vload_half(i, (global const half *)x);
+}
+static inline void fac_store_f16(global ushort *x, ulong i, float v) {
+    vstore_half_rte(v, i, (global half *)x);
+}
 static inline float fac_from_bf16(ushort bits) { return as_float((uint)bits << 16); }
 #ifdef FAC_NV_BF16                              /* NVIDIA has an instruction */
 static inline ushort fac_bits_bf16(float v) {  /* of two: of one it is as slow as a sine */
@@ -227,7 +245,8 @@ static inline float fac_round_bf16(float v) { return fac_from_bf16(fac_bits_bf16
 static inline float fac_load_bf16(global const ushort *x, ulong i) { return fac_from_bf16(x[i]); }
 static inline void  fac_store_bf16(global ushort *x, ulong i, float v) { x[i] = fac_bits_bf16(v); }
 
-/* Eight elements of 16 bits in four words, the first in the lower half: of a vector of eight compilers make two accesses. */
+/* Eight elements of 16 bits in four words, the first in the lower half: of a vector of eight
+ * compilers make two accesses. */
 static inline void fac_split(uint4 words, ushort *x) {
     const uint each[] = { words.x, words.y, words.z, words.w };
     for (int l = 0; l < 4; l++) x[2 * l] = (ushort)each[l], x[2 * l + 1] = (ushort)(each[l] >> 16);

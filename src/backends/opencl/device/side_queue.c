@@ -44,7 +44,8 @@ static fac_status take(fac_opencl *o, bool *taken, fac_error *err) {
     if (!*taken || s->queue) return FAC_OK;
     s->queue = o->cl.CreateCommandQueue(o->context, o->place.device, 0, &code);
     if (!code) return FAC_OK;
-    s->queue = NULL, s->thread = 0;
+    s->queue = NULL;
+    s->thread = 0;
     return fac_cl_raise(o, code, "making a second queue", err);
 }
 

@@ -11,10 +11,26 @@ typedef struct fac_cl_speed {
     double bandwidth;       /* ...of all units together, where they share it */
     double calls_bandwidth; /* what simple kernels (calls.c) count on, of the whole device */
     double launch;          /* seconds of a launch */
+    double scattered;       /* seconds for an element that is added to its place */
 } fac_cl_speed;
 const fac_cl_speed *fac_cl_speed_of(const fac_opencl *o);
 
 /* Operations and bytes a second of all units. */
 double fac_cl_flops(const fac_opencl *o);
 double fac_cl_bandwidth(const fac_opencl *o);
+
+/* Seconds that solvers count on, whatever the device. */
+typedef struct fac_cl_cost {
+    double call;           /* a launch of simple kernels, norms among them */
+    double quads_call;     /* ...of pools on quads */
+    double product_launch; /* ...of a product by tiles */
+    double vector_launch;  /* ...of a product by vectors */
+    double second_launch;  /* one that packs, or adds the parts of a sum */
+    double winograd_slice; /* the launches of a slice of a Winograd convolution, */
+    double winograd_grads; /* ...and of its gradients by weights */
+    double wave;           /* a round of a product's tiles */
+    double direct_turn;    /* a turn of a direct convolution's loop, on a GPU */
+    double nothing;        /* a step without elements */
+} fac_cl_cost;
+extern const fac_cl_cost fac_cl_costs;
 #endif

@@ -1,9 +1,11 @@
-/* y = x / (1 - ratio) where the counter's noise keeps it, else 0: number i of a stream is word i % 2 of Philox block i / 2 (see
- * src/base/rng.c), bit for bit that of the host.  Its upper 53 bits are at least `ratio` when all 64 are more than
- * `below`.
- * Options: those of elements.cl; X; I: tag of the counter; MASK: the second output; AHEAD: accesses of an item; UPPER: the lower
- * half of `below` is all ones, so that the upper halves decide. */
-typedef struct { long x, y, mask, counter, count, below, stream, factor; } numbers;
+/* y = x / (1 - ratio) where the counter's noise keeps it, else 0: number i of a stream is word i %
+ * 2 of Philox block i / 2 (see src/base/rng.c), bit for bit that of the host.  Its upper 53 bits
+ * are at least `ratio` when all 64 are more than `below`. Options: those of elements.cl; X; I: tag
+ * of the counter; MASK: the second output; AHEAD: accesses of an item; UPPER: the lower half of
+ * `below` is all ones, so that the upper halves decide. */
+typedef struct {
+    long x, y, mask, counter, count, below, stream, factor;
+} numbers;
 
 LOADER(load_x, X)
 STORER(store_y, X)
@@ -19,9 +21,10 @@ static inline ulong product(uint a, uint b) {
 #else
 #define product(a, b) ((ulong)(a) * (b))
 #endif
-#define ROUND(a, b, c, d) { \
-        const ulong p = product(a, 0xd2511f53u), q = product(c, 0xcd9e8d57u); \
-        a = (uint)(q >> 32) ^ b ^ k, b = (uint)q, c = (uint)(p >> 32) ^ d ^ l, d = (uint)p; \
+#define ROUND(a, b, c, d)                                                                          \
+    {                                                                                              \
+        const ulong p = product(a, 0xd2511f53u), q = product(c, 0xcd9e8d57u);                      \
+        a = (uint)(q >> 32) ^ b ^ k, b = (uint)q, c = (uint)(p >> 32) ^ d ^ l, d = (uint)p;        \
     }
 
 #ifdef UPPER
@@ -41,16 +44,20 @@ static inline ulong product(uint a, uint b) {
 
 /* Which of the elements first + n side + l are kept. */
 #if V > 1
-enum { BLOCKS = V / 2 };                        /* of an access; all go through a round together, so that its keys are made once */
+enum {
+    BLOCKS = V / 2
+}; /* of an access; all go through a round together, so that its keys are made once */
 static inline void draw(const numbers s, ulong key, pos first, pos side, bool keep[AHEAD][V]) {
     const ulong stream = (ulong)s.stream, below = (ulong)s.below;
-    uint a[AHEAD][BLOCKS], b[AHEAD][BLOCKS], c[AHEAD][BLOCKS], d[AHEAD][BLOCKS], k = (uint)key, l = (uint)(key >> 32);
+    uint a[AHEAD][BLOCKS], b[AHEAD][BLOCKS], c[AHEAD][BLOCKS], d[AHEAD][BLOCKS],
+        k = (uint)key, l = (uint)(key >> 32);
 #pragma unroll
     for (int n = 0; n < AHEAD; n++)
 #pragma unroll
         for (int m = 0; m < BLOCKS; m++) {
             const pos e = first + n * side + 2 * m;
-            a[n][m] = LOWER_OF(e), b[n][m] = UPPER_OF(e), c[n][m] = (uint)stream, d[n][m] = (uint)(stream >> 32);
+            a[n][m] = LOWER_OF(e), b[n][m] = UPPER_OF(e), c[n][m] = (uint)stream,
+            d[n][m] = (uint)(stream >> 32);
         }
 #pragma unroll
     for (int r = 0; r < 10; r++, k += 0x9e3779b9u, l += 0xbb67ae85u)
@@ -61,7 +68,8 @@ static inline void draw(const numbers s, ulong key, pos first, pos side, bool ke
 #pragma unroll
     for (int n = 0; n < AHEAD; n++)
 #pragma unroll
-        for (int m = 0; m < BLOCKS; m++) keep[n][2 * m] = KEEPS(a[n][m], b[n][m]), keep[n][2 * m + 1] = KEEPS(c[n][m], d[n][m]);
+        for (int m = 0; m < BLOCKS; m++)
+            keep[n][2 * m] = KEEPS(a[n][m], b[n][m]), keep[n][2 * m + 1] = KEEPS(c[n][m], d[n][m]);
 }
 #else
 static inline void draw(const numbers s, ulong key, pos first, pos side, bool keep[AHEAD][V]) {
@@ -69,7 +77,8 @@ static inline void draw(const numbers s, ulong key, pos first, pos side, bool ke
 #pragma unroll
     for (int n = 0; n < AHEAD; n++) {
         const pos e = first + n * side;
-        uint a = LOWER_OF(e), b = UPPER_OF(e), c = (uint)stream, d = (uint)(stream >> 32), k = (uint)key, l = (uint)(key >> 32);
+        uint a = LOWER_OF(e), b = UPPER_OF(e), c = (uint)stream, d = (uint)(stream >> 32),
+             k = (uint)key, l = (uint)(key >> 32);
 #pragma unroll
         for (int r = 0; r < 10; r++, k += 0x9e3779b9u, l += 0xbb67ae85u) ROUND(a, b, c, d)
         keep[n][0] = e % 2 ? KEEPS(c, d) : KEEPS(a, b);
@@ -82,7 +91,10 @@ static inline void draw(const numbers s, ulong key, pos first, pos side, bool ke
 /* V bytes in one access. */
 static inline void store_mask(global uchar *to, const bool *keep) {
 #if V > 1
-    union { VECTOR(uchar) v; uchar lane[V]; } r;
+    union {
+        VECTOR(uchar) v;
+        uchar lane[V];
+    } r;
     for (int l = 0; l < V; l++) r.lane[l] = keep[l];
     *(global VECTOR(uchar) *)to = r.v;
 #else
@@ -91,9 +103,10 @@ static inline void store_mask(global uchar *to, const bool *keep) {
 }
 #endif
 
-kernel void dropout(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global uchar *mask,
-                    global const MEMORY(I) *counter) {
-    const pos side = (pos)get_local_size(0) * V, first = (pos)get_group_id(0) * side * AHEAD + (pos)get_local_id(0) * V;
+kernel void dropout(const numbers s, global const MEMORY(X) * x, global MEMORY(X) * y,
+                    global uchar *mask, global const MEMORY(I) * counter) {
+    const pos side = (pos)get_local_size(0) * V,
+              first = (pos)get_group_id(0) * side * AHEAD + (pos)get_local_id(0) * V;
     const pos count = (pos)s.count;
     TV v[AHEAD];
     bool keep[AHEAD][V];

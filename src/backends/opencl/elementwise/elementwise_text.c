@@ -363,7 +363,8 @@ bool fac_cl_body_text(const fac_graph *body, const char *const *in, bool fp64, f
     if (good) {
         fac_text_add(functions, w.functions.s ? w.functions.s : "");
         fac_text_add(statements, w.body.s ? w.body.s : "");
-        functions->failed |= w.functions.failed, statements->failed |= w.body.failed;
+        functions->failed |= w.functions.failed;
+        statements->failed |= w.body.failed;
     }
     fac_text_free(&w.functions);
     fac_text_free(&w.body);

@@ -7,10 +7,12 @@ enum { WORDS = 128 }; /* of 8 bytes: what every device takes as arguments */
 
 static void swap_dims(fac_cl_walk *w, int a, int b) {
     const uint64_t d = w->size[a];
-    w->size[a] = w->size[b], w->size[b] = d;
+    w->size[a] = w->size[b];
+    w->size[b] = d;
     for (int i = 0; i < w->operands; i++) {
         const int64_t step = w->stride[i][a];
-        w->stride[i][a] = w->stride[i][b], w->stride[i][b] = step;
+        w->stride[i][a] = w->stride[i][b];
+        w->stride[i][b] = step;
     }
 }
 

@@ -1,11 +1,14 @@
-/* Number i of a stream is word i % 2 of Philox block i / 2, as src/base/rng.c says: an item makes one block.
- * Options: I, tag of the counter. */
-typedef struct { long counter, y, count, stream; } numbers;
+/* Number i of a stream is word i % 2 of Philox block i / 2, as src/base/rng.c says: an item makes
+ * one block. Options: I, tag of the counter. */
+typedef struct {
+    long counter, y, count, stream;
+} numbers;
 
-kernel void random_bits(const numbers s, global const MEMORY(I) *counter, global ulong *y) {
+kernel void random_bits(const numbers s, global const MEMORY(I) * counter, global ulong *y) {
     const ulong block = get_global_id(0), key = (ulong)(long)counter[s.counter];
     const long at = (long)block * 2;
-    uint a = (uint)block, b = (uint)(block >> 32), c = (uint)s.stream, d = (uint)((ulong)s.stream >> 32);
+    uint a = (uint)block, b = (uint)(block >> 32), c = (uint)s.stream,
+         d = (uint)((ulong)s.stream >> 32);
     uint k = (uint)key, l = (uint)(key >> 32);
     if (at >= s.count) return;
     for (int r = 0; r < 10; r++, k += 0x9e3779b9u, l += 0xbb67ae85u) {

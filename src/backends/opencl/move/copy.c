@@ -39,7 +39,9 @@ void fac_cl_moved_settle(fac_cl_moved *m) {
     int n = 0;
     for (int k = 0; k < m->dims; k++) {
         if (m->size[k] == 1) continue;
-        m->size[n] = m->size[k], m->from[n] = m->from[k], m->to[n] = m->to[k];
+        m->size[n] = m->size[k];
+        m->from[n] = m->from[k];
+        m->to[n] = m->to[k];
         n++;
     }
     for (int k = 1; k < n; k++) /* the largest step in the target first */
@@ -50,7 +52,9 @@ void fac_cl_moved_settle(fac_cl_moved *m) {
         const int last = m->dims - 1;
         const int64_t d = m->size[k], from = m->from[k], to = m->to[k];
         if (last >= 0 && m->from[last] == from * d && m->to[last] == to * d) {
-            m->size[last] *= d, m->from[last] = from, m->to[last] = to;
+            m->size[last] *= d;
+            m->from[last] = from;
+            m->to[last] = to;
         } else
             fac_cl_moved_dim(m, d, from, to);
     }
@@ -82,7 +86,9 @@ static size_t widen(fac_cl_moved *m, size_t bytes) {
         bool even = m->size[last] % 2 == 0 && m->from_offset % 2 == 0 && m->to_offset % 2 == 0;
         for (int k = 0; k < last; k++) even &= m->from[k] % 2 == 0 && m->to[k] % 2 == 0;
         if (!even) break;
-        m->size[last] /= 2, m->from_offset /= 2, m->to_offset /= 2;
+        m->size[last] /= 2;
+        m->from_offset /= 2;
+        m->to_offset /= 2;
         for (int k = 0; k < last; k++) m->from[k] /= 2, m->to[k] /= 2;
     }
     return bytes;
@@ -138,8 +144,10 @@ fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *
     FAC_TRY(status);
     fac_cl_call_in(c, p, i);
     fac_cl_call_out(c, p, k);
-    c->buffer[0].offset = m.from_offset, c->buffer[0].size = bytes;
-    c->buffer[1].offset = m.to_offset, c->buffer[1].size = bytes;
+    c->buffer[0].offset = m.from_offset;
+    c->buffer[0].size = bytes;
+    c->buffer[1].offset = m.to_offset;
+    c->buffer[1].size = bytes;
     if (across >= 0) {
         const size_t t = (size_t)tile, np = (size_t)m.size[last - 1], nq = (size_t)m.size[last],
                      high = (np + t - 1) / t, wide = (nq + t - 1) / t;

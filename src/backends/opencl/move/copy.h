@@ -12,7 +12,9 @@ typedef struct fac_cl_moved {
 /* Drops dims of one, orders them as the target lies and merges neighbours. */
 void fac_cl_moved_settle(fac_cl_moved *m);
 static inline void fac_cl_moved_dim(fac_cl_moved *m, int64_t size, int64_t from, int64_t to) {
-    m->size[m->dims] = size, m->from[m->dims] = from, m->to[m->dims++] = to;
+    m->size[m->dims] = size;
+    m->from[m->dims] = from;
+    m->to[m->dims++] = to;
 }
 /* Another launch of the plan: a settled copy from input i to output k of p, elements of `bytes`. */
 fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *p, int i, int k,

@@ -1,33 +1,42 @@
 /* Contents that follow from shapes and a few numbers.  Options: those of elements.cl, V == 1; Y. */
 #ifdef RANGE
-typedef struct { long y, count, start, delta; } numbers;
+typedef struct {
+    long y, count, start, delta;
+} numbers;
 /* start + k delta; integers wrap */
-kernel void range(const numbers s, global MEMORY(Y) *y) {
+kernel void range(const numbers s, global MEMORY(Y) * y) {
     const long k = get_global_id(0);
     if (k < s.count) STORE(Y, y, s.y + k, REAL(s.start) + (T)k * REAL(s.delta));
 }
 #endif
 
 #ifdef EYE
-typedef struct { long y, count, columns, k; } numbers;
-kernel void eye(const numbers s, global MEMORY(Y) *y) {
+typedef struct {
+    long y, count, columns, k;
+} numbers;
+kernel void eye(const numbers s, global MEMORY(Y) * y) {
     const long e = get_global_id(0);
     if (e < s.count) STORE(Y, y, s.y + e, (T)(e % s.columns - e / s.columns == s.k));
 }
 #endif
 
 #ifdef LISTED
-typedef struct { long y, count, list[LISTED]; } numbers;
-kernel void listed(const numbers s, global MEMORY(Y) *y) {
+typedef struct {
+    long y, count, list[LISTED];
+} numbers;
+kernel void listed(const numbers s, global MEMORY(Y) * y) {
     const long e = get_global_id(0);
     if (e < s.count) STORE(Y, y, s.y + e, (T)s.list[e]);
 }
 #endif
 
 #ifdef HOT
-typedef struct { long x, values, y, count, depth, inner; } numbers;
+typedef struct {
+    long x, values, y, count, depth, inner;
+} numbers;
 /* y[outer, k, inner] = values[x[outer, inner] == k]; below zero counts from the end */
-kernel void one_hot(const numbers s, global const MEMORY(X) *x, global const MEMORY(Y) *values, global MEMORY(Y) *y) {
+kernel void one_hot(const numbers s, global const MEMORY(X) * x, global const MEMORY(Y) * values,
+                    global MEMORY(Y) * y) {
     const long e = get_global_id(0);
     if (e >= s.count) return;
     const long i = e % s.inner, k = e / s.inner % s.depth, o = e / s.inner / s.depth;

@@ -70,8 +70,10 @@ static int axis_of(const fac_problem *p) {
     for (int k = 0; k < y->n; k++) {
         int64_t sum = 0;
         bool differs = false;
-        for (int i = 0; i < p->nin; i++)
-            sum += p->in[i].type.dims.d[k], differs |= p->in[i].type.dims.d[k] != y->d[k];
+        for (int i = 0; i < p->nin; i++) {
+            sum += p->in[i].type.dims.d[k];
+            differs |= p->in[i].type.dims.d[k] != y->d[k];
+        }
         if (differs && sum == y->d[k]) return k;
     }
     return 0; /* one input */
@@ -97,11 +99,12 @@ static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac
                                           &fac_op_unsqueeze, NULL };
 
 static bool offer_copy(fac_device *d, fac_problem *p, fac_offer *o) {
-    fac_cl_moved m;
     if (!takes(p, copies)) return false;
     unblock(p);
+    fac_cl_moved *m = fac_offer_keep(o, (size_t)p->nout * sizeof *m, NULL);
+    if (!m) return false;
     for (int k = 0; k < p->nout; k++)
-        if (p->out[k].type.dtype != FAC_NONE && !window(p, k, &m)) return false;
+        if (p->out[k].type.dtype != FAC_NONE && !window(p, k, &m[k])) return false;
     o->seconds = fac_cl_price(fac_opencl_of(d), p, p->nout);
     return true;
 }
@@ -127,14 +130,10 @@ static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status add_copies(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
                              fac_error *err) {
-    fac_cl_moved m;
-    for (int k = 0; k < p->nout; k++) {
-        if (p->out[k].type.dtype == FAC_NONE) continue;
-        if (!window(p, k, &m))
-            return fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                             p->node->op->name);
-        FAC_TRY(fac_cl_copy_add(o, plan, p, 0, k, &m, element(p), err));
-    }
+    const fac_cl_moved *m = p->draft;
+    for (int k = 0; k < p->nout; k++)
+        if (p->out[k].type.dtype != FAC_NONE)
+            FAC_TRY(fac_cl_copy_add(o, plan, p, 0, k, &m[k], element(p), err));
     return FAC_OK;
 }
 

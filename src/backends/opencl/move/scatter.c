@@ -6,6 +6,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
+#include "backends/opencl/device/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_index.h"
@@ -57,17 +58,22 @@ static void scatter_of(const fac_problem *p, scatter *s) {
         const int axis = fac_axis(given, y->n);
         const fac_lines l = fac_lines_of(i, axis);
         s->elements = true;
-        s->line = l.size, s->step = l.inner;
+        s->line = l.size;
+        s->step = l.inner;
         s->slices = fac_dims_count(y);
-        s->depth = axis, s->searched = y->d[axis];
+        s->depth = axis;
+        s->searched = y->d[axis];
         s->dims = y->n;
         for (int k = 0; k < y->n; k++) s->size[k] = i->d[k], s->by[k] = plain.stride[k];
     } else {
         const fac_lines l = fac_lines_of(y, fac_axis(given, y->n));
         s->x = -1;
-        s->outer = l.outer, s->slices = l.size, s->inner = l.inner;
+        s->outer = l.outer;
+        s->slices = l.size;
+        s->inner = l.inner;
         s->line = s->count;
-        s->depth = 1, s->size[0] = l.size;
+        s->depth = 1;
+        s->size[0] = l.size;
     }
 }
 
@@ -81,7 +87,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     scatter_of(p, &s);
     offer->work = 2 * (size_t)s.count * sizeof(int64_t);
     offer->seconds =
-        fac_cl_price(o, p, 4) + (double)s.count * (double)s.line * (o->limits.gpu ? 1e-12 : 3e-10);
+        fac_cl_price(o, p, 4) + (double)s.count * (double)s.line * fac_cl_speed_of(o)->scattered;
     return true;
 }
 

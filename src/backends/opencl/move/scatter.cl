@@ -1,12 +1,15 @@
-/* Numbers sent to places that are data, in the order of the updates wherever several meet, so the result is the same every time.
- *   keys    where each update goes, counted in slices of the result; -1: outside, nowhere
- *   links   updates that meet form chains: for each the next one of the same key after it, and whether there is one before it.
- *           Only updates of one line can meet: those `step` apart, `line` of them.
- *   start   the result before the updates: x, or zeros
- *   chains  the first of each chain folds it into the result
- * Options: those of elements.cl, V == 1; X; I: tag of the numbers; OP; R. */
-typedef struct { long a, b, c, step_name, count, line, step, depth, inner, outer, slices, size[R], by[R]; } numbers;
-/* a, b, c: offsets of the buffers, in the order of the arguments; step_name: for index.cl, which stands in front */
+/* Numbers sent to places that are data, in the order of the updates wherever several meet, so the
+ * result is the same every time. keys    where each update goes, counted in slices of the result;
+ * -1: outside, nowhere links   updates that meet form chains: for each the next one of the same key
+ * after it, and whether there is one before it. Only updates of one line can meet: those `step`
+ * apart, `line` of them. start   the result before the updates: x, or zeros chains  the first of
+ * each chain folds it into the result Options: those of elements.cl, V == 1; X; I: tag of the
+ * numbers; OP; R. */
+typedef struct {
+    long a, b, c, step_name, count, line, step, depth, inner, outer, slices, size[R], by[R];
+} numbers;
+/* a, b, c: offsets of the buffers, in the order of the arguments; step_name: for index.cl, which
+ * stands in front */
 
 #ifdef NONE
 #define MEET(a, b) (b)
@@ -21,22 +24,26 @@ typedef struct { long a, b, c, step_name, count, line, step, depth, inner, outer
 #endif
 
 /* Of scatter_nd: `depth` numbers an update, each counting a dim. */
-kernel void keys_nd(const numbers s, global const MEMORY(I) *indices, global long *keys, global long *told) {
+kernel void keys_nd(const numbers s, global const MEMORY(I) * indices, global long *keys,
+                    global long *told) {
     const long u = get_global_id(0);
     if (u >= s.count) return;
     long key = 0;
     bool nowhere = false;
     for (int k = 0; k < s.depth; k++) {
-        const long given = (long)indices[s.a + u * s.depth + k], i = given < 0 ? given + s.size[k] : given;
+        const long given = (long)indices[s.a + u * s.depth + k],
+                   i = given < 0 ? given + s.size[k] : given;
         nowhere |= outside(i, given, s.size[k], told + s.c, s.step_name);
         key = key * s.size[k] + i;
     }
     keys[s.b + u] = nowhere ? -1 : key;
 }
 
-/* Of scatter_elements: one number an element, counting dim `depth` of size `slices`; size: dims of the updates, by: steps in x.
+/* Of scatter_elements: one number an element, counting dim `depth` of size `slices`; size: dims of
+ * the updates, by: steps in x.
  * */
-kernel void keys_elements(const numbers s, global const MEMORY(I) *indices, global long *keys, global long *told) {
+kernel void keys_elements(const numbers s, global const MEMORY(I) * indices, global long *keys,
+                          global long *told) {
     const long u = get_global_id(0);
     if (u >= s.count) return;
     const long given = (long)indices[s.a + u], i = given < 0 ? given + s.slices : given;
@@ -49,7 +56,8 @@ kernel void keys_elements(const numbers s, global const MEMORY(I) *indices, glob
 }
 
 /* links[u]: 2 (next + 1), or 0, plus 1 when another one comes before. */
-kernel void links(const numbers s, global const long *keys, global long *to, global const uchar *unused) {
+kernel void links(const numbers s, global const long *keys, global long *to,
+                  global const uchar *unused) {
     const long u = get_global_id(0);
     if (u >= s.count) return;
     const long key = keys[s.a + u], at = u / s.step % s.line, first = u - at * s.step;
@@ -60,7 +68,8 @@ kernel void links(const numbers s, global const long *keys, global long *to, glo
     to[s.b + u] = 2 * next + before;
 }
 
-kernel void start(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global const uchar *unused) {
+kernel void start(const numbers s, global const MEMORY(X) * x, global MEMORY(X) * y,
+                  global const uchar *unused) {
     const long e = get_global_id(0);
     if (e >= s.count) return;
 #ifdef ZEROS
@@ -70,9 +79,10 @@ kernel void start(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *
 #endif
 }
 
-/* y[outer, key, inner] meets u[outer, update, inner]; `slices` keys, `line` updates in an outer; keys and links lie side by
- * side. */
-kernel void chains(const numbers s, global const MEMORY(X) *updates, global MEMORY(X) *y, global const long *keys) {
+/* y[outer, key, inner] meets u[outer, update, inner]; `slices` keys, `line` updates in an outer;
+ * keys and links lie side by side. */
+kernel void chains(const numbers s, global const MEMORY(X) * updates, global MEMORY(X) * y,
+                   global const long *keys) {
     const long e = get_global_id(0);
     if (e >= s.count) return;
     const long i = e % s.inner, o = e / s.inner / s.line;

@@ -229,8 +229,10 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     const int64_t count = fac_dims_count(&p->out[0].type.dims);
     if (!count) return FAC_OK;
     for (int k = 0; k < rank; k++) {
-        starts[k] = all, all += size_at(p, k) + 1;
-        at[k] = all, all += p->in[3].type.dims.d[k];
+        starts[k] = all;
+        all += size_at(p, k) + 1;
+        at[k] = all;
+        all += p->in[3].type.dims.d[k];
     }
     int64_t *table = fac_alloc((size_t)all + 1, sizeof *table);
     if (!table)

@@ -12,6 +12,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
@@ -36,21 +37,47 @@ enum {
 
 typedef fac_cl_norm_shape shape;
 
+/* finish: the text of finish(x0, x1), where there is a body, or relu */
+typedef struct draft {
+    shape s;
+    fac_text finish;
+} draft;
+
+static void drop(void *arg) { fac_text_free(&((draft *)arg)->finish); }
+
 /* The body, if any, works on one element and at most one more of the same place. */
-static bool simple_body(const fac_opencl *o, const fac_problem *p) {
-    const fac_graph *body = p->node->body[0];
-    const char *const in[] = { "x0", "x1" };
-    fac_text functions = { 0 }, statements = { 0 };
+static bool simple_body(const fac_problem *p) {
     const int more = p->nin - p->node->nports;
-    if (!body) return true;
+    if (!p->node->body[0]) return true;
     if (fac_cl_norm_is_relu(p->node)) return false;
     const fac_operand *other = &p->in[p->node->nports];
     if (fac_cl_norm_is_grad(p->node) || p->node->nports < PORTS || more > 1) return false;
     if (more && other->type.dtype != p->in[0].type.dtype) return false;
     if (more && !fac_dims_equal(&other->type.dims, &p->in[0].type.dims)) return false;
-    const bool good = p->out[0].type.dtype == p->in[0].type.dtype &&
-                      fac_cl_body_text(body, in, o->limits.fp64, &functions, &statements);
-    fac_text_free(&functions);
+    return p->out[0].type.dtype == p->in[0].type.dtype;
+}
+
+/* finish(x0, x1): what the node's body says, or relu; nothing where there is neither.  False when
+ * the body has no expression. */
+static bool body_text(const fac_opencl *o, const fac_problem *p, fac_text *to) {
+    const char *const in[] = { "x0", "x1" };
+    const char *t = fac_cl_computing(p->in[0].type.dtype);
+    fac_text statements = { 0 };
+    if (fac_cl_norm_is_relu(p->node)) {
+        const bool adds = fac_cl_norm_addend(p);
+        fac_text_print(to, "static inline %s finish(%s x0%s%s%s) {\n", t, t, adds ? ", " : "",
+                       adds ? t : "", adds ? " x1" : "");
+        fac_text_print(to, "%s    return x0 > 0 || isnan(x0) ? x0 : 0;\n}\n",
+                       adds ? "    x0 += x1;\n" : "");
+        return true;
+    }
+    if (!p->node->body[0]) return true;
+    const bool good = fac_cl_body_text(p->node->body[0], in, o->limits.fp64, to, &statements);
+    if (good)
+        fac_text_print(
+            to, "#define T %s\nstatic inline T finish(T x0%s) {\n%s        return result;\n}\n", t,
+            p->nin > p->node->nports ? ", T x1" : "", statements.s ? statements.s : "");
+    to->failed |= statements.failed;
     fac_text_free(&statements);
     return good;
 }
@@ -66,7 +93,7 @@ static double seconds_of(const fac_opencl *o, const fac_problem *p, const shape 
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return 5e-6 * launches + bytes / fac_cl_bandwidth(o);
+    return fac_cl_costs.call * launches + bytes / fac_cl_bandwidth(o);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -75,7 +102,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const int own = fac_cl_norm_own(p->node);
     const fac_dtype computing = fac_cl_norm_computing(p);
     if (!fac_cl_norm_is_grad(p->node) && !own && !FAC_IS(p->node, batch_norm)) return false;
-    if (!simple_body(o, p) || !fac_cl_norm_layouts(o, p)) return false;
+    if (!simple_body(p) || !fac_cl_norm_layouts(o, p)) return false;
     fac_cl_norm_of(o, p, &s);
     if (fac_cl_norm_has_bits(p) && s.near < FAC_BITS) { /* an item writes whole bytes */
         fac_cl_norm_lay_together(p);
@@ -88,8 +115,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
         return false;
     offer->work = s.coefficients + (size_t)(COEFFICIENTS * s.channels) * s.item;
     offer->seconds = seconds_of(o, p, &s);
-    *FAC_DRAFT(offer, shape) = s;
-    return true;
+    draft *r = fac_offer_keep(offer, sizeof *r, drop);
+    if (!r) return false;
+    r->s = s;
+    return body_text(o, p, &r->finish);
 }
 
 /* ---- kernels ---- */
@@ -185,7 +214,8 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     const fac_cl_axis *inner = &s->f.reduced.a[s->f.reduced.n - 1];
-    const int dy = s->grad ? 1 : 0, mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
+    const int dy = s->grad ? 1 : 0;
+    const int mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
     fac_text_add(&options, "-DMOMENTS");
     if (s->settles) {
         FAC_TRY(fac_cl_plan_counters(o, plan,
@@ -244,34 +274,8 @@ static fac_status add_settle(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     return FAC_OK;
 }
 
-/* finish(x0, x1): what the node's body says, or relu. */
-static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text *to,
-                            fac_error *err) {
-    const char *const in[] = { "x0", "x1" };
-    const char *t = fac_cl_computing(p->in[0].type.dtype);
-    fac_text statements = { 0 };
-    if (fac_cl_norm_is_relu(p->node)) {
-        const bool adds = fac_cl_norm_addend(p);
-        fac_text_print(to, "static inline %s finish(%s x0%s%s%s) {\n", t, t, adds ? ", " : "",
-                       adds ? t : "", adds ? " x1" : "");
-        fac_text_print(to, "%s    return x0 > 0 || isnan(x0) ? x0 : 0;\n}\n",
-                       adds ? "    x0 += x1;\n" : "");
-        return FAC_OK;
-    }
-    if (!fac_cl_body_text(p->node->body[0], in, o->limits.fp64, to, &statements)) {
-        fac_text_free(&statements);
-        return fac_raise(err, FAC_E_INTERNAL, "batch_norm: its body has no expression any more");
-    }
-    fac_text_print(to,
-                   "#define T %s\nstatic inline T finish(T x0%s) {\n%s        return result;\n}\n",
-                   t, p->nin > p->node->nports ? ", T x1" : "", statements.s ? statements.s : "");
-    to->failed |= statements.failed;
-    fac_text_free(&statements);
-    return FAC_OK;
-}
-
 static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, const shape *s,
-                            fac_error *err) {
+                            const fac_text *finish, fac_error *err) {
     const int64_t inner = s->last ? s->channels : s->plane,
                   rows = s->images * s->channels * s->plane / inner;
     const bool gpu = o->limits.gpu, body = p->node->body[0] || fac_cl_norm_is_relu(p->node),
@@ -288,7 +292,7 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     const int64_t side = s->backwards && 4 * GROUP / runs > 1 ? 4 * GROUP / runs : 1,
                   block = pixels * side; /* of a group */
     const int64_t units = pixels ? (rows + block - 1) / block * side * runs : rows * runs;
-    fac_text options = { 0 }, front = { 0 };
+    fac_text options = { .failed = finish->failed };
     fac_cl_call *c = NULL;
     fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s%s", width,
                    near > 1 ? " -DALIGNED" : "", s->last ? " -DLAST" : "", body ? " -DFINISH" : "",
@@ -299,14 +303,12 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
         fac_text_add(&options, " -DSTRAIGHT");
         add_settled_options(p, s, &options);
     }
-    fac_status status = body ? body_text(o, p, &front, err) : FAC_OK;
-    options.failed |= front.failed;
-    if (!status)
-        status = add_kernel(o, p, plan, s, &options, front.s ? front.s : "", "apply", &c, err);
+    const fac_status status =
+        add_kernel(o, p, plan, s, &options, finish->s ? finish->s : "", "apply", &c, err);
     fac_text_free(&options);
-    fac_text_free(&front);
     FAC_TRY(status);
-    const int dy = s->grad ? 1 : addend, mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
+    const int dy = s->grad ? 1 : addend;
+    const int mask = fac_cl_norm_is_masked(p->node) ? 3 : 0;
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, dy);
     fac_cl_call_in(c, p, mask);
@@ -338,12 +340,13 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    const shape *s = p->draft;
+    const draft *r = p->draft;
+    const shape *s = &r->s;
     if (!s->channels) return FAC_OK;
     if (!s->given && !s->straight && s->count) FAC_TRY(add_moments(o, p, plan, s, err));
     if (!s->settles && !s->straight && (s->given || s->count || p->nout > 1))
         FAC_TRY(add_settle(o, p, plan, s, err));
-    return s->count ? add_apply(o, p, plan, s, err) : FAC_OK;
+    return s->count ? add_apply(o, p, plan, s, &r->finish, err) : FAC_OK;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {

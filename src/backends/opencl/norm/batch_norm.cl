@@ -1,15 +1,16 @@
 /* Batch normalization of x[N, C, P], dense, channels last or pixels last.  Three launches:
- *   moments   for each channel and part of it: sums of x - k, of its square and (GRAD) of dy and of dy (x - k),
- *             where k is the mean of a few elements of the channel, so that nothing is lost when the mean is large against the
- *             deviation
- *   settle    for each channel: mean, and factors a, b, g; running statistics, or gradients of scale and bias
- *   apply     y = (x - mean) a + b, or (GRAD) dx = dy a - b - (x - mean) g; then FINISH, the node's body
- *             STRAIGHT: the only launch, since the batch's mean and variance are operands
- * With channels last operands may be slices of others' channels: `step` is from pixel to pixel.
- * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH; MASK: dy
- * counts where lo < y < hi only; AHEAD: how many vectors of each operand an item asks for before it adds the first; BACKWARDS: what
- * is read last is applied first; SETTLES: of the groups that have parts of the same channels the one that comes last adds the
- * parts, in their order, and does what settle does: a launch less (last.cl). */
+ *   moments   for each channel and part of it: sums of x - k, of its square and (GRAD) of dy and of
+ * dy (x - k), where k is the mean of a few elements of the channel, so that nothing is lost when
+ * the mean is large against the deviation settle    for each channel: mean, and factors a, b, g;
+ * running statistics, or gradients of scale and bias apply     y = (x - mean) a + b, or (GRAD) dx =
+ * dy a - b - (x - mean) g; then FINISH, the node's body STRAIGHT: the only launch, since the
+ * batch's mean and variance are operands With channels last operands may be slices of others'
+ * channels: `step` is from pixel to pixel. Options: those of elements.cl and team.cl; X; SCALE,
+ * BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH; MASK: dy counts where lo < y < hi
+ * only; AHEAD: how many vectors of each operand an item asks for before it adds the first;
+ * BACKWARDS: what is read last is applied first; SETTLES: of the groups that have parts of the same
+ * channels the one that comes last adds the parts, in their order, and does what settle does: a
+ * launch less (last.cl). */
 enum { SAMPLES = 8, BLOCK = 64 };
 #ifdef GRAD
 enum { QUANTITIES = 4 };
@@ -25,27 +26,36 @@ enum { QUANTITIES = 2 };
 #endif
 
 #if defined(SETTLE) || defined(SETTLES)
-#define SETTLED_PARAMS \
-    global T *to, global const MEMORY(SCALE) *scale, global const MEMORY(BIAS) *bias, global const MEMORY(MEAN) *mean_in, \
-    global const MEMORY(VAR) *var_in, global MEMORY(FIRST) *out1, global MEMORY(SECOND) *out2
+#define SETTLED_PARAMS                                                                             \
+    global T *to, global const MEMORY(SCALE) * scale, global const MEMORY(BIAS) * bias,            \
+        global const MEMORY(MEAN) * mean_in, global const MEMORY(VAR) * var_in,                    \
+        global MEMORY(FIRST) * out1, global MEMORY(SECOND) * out2
 #define SETTLED_ARGS to, scale, bias, mean_in, var_in, out1, out2
 #define SETTLED_PLACES to, scale, bias, mean, var, out1, out2
 #define SETTLED_NUMBERS count, epsilon, keep, has
 #endif
 #ifdef SETTLES
-typedef struct { long x, dy, mask, parts_at, SETTLED_PLACES, done, units, parts, across, channels, outer, inner, step, dy_step,
-                 mask_step, lo, hi, SETTLED_NUMBERS, kept[KEPT], from[KEPT], out[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
+typedef struct {
+    long x, dy, mask, parts_at, SETTLED_PLACES, done, units, parts, across, channels, outer, inner,
+        step, dy_step, mask_step, lo, hi, SETTLED_NUMBERS, kept[KEPT], from[KEPT], out[KEPT],
+        reduced[REDUCED], by[REDUCED];
+} numbers;
 #elif defined(MOMENTS)
-typedef struct { long x, dy, mask, parts_at, units, parts, across, channels, outer, inner, step, dy_step, mask_step, lo, hi,
-                 kept[KEPT], from[KEPT], out[KEPT], reduced[REDUCED], by[REDUCED]; } numbers;
+typedef struct {
+    long x, dy, mask, parts_at, units, parts, across, channels, outer, inner, step, dy_step,
+        mask_step, lo, hi, kept[KEPT], from[KEPT], out[KEPT], reduced[REDUCED], by[REDUCED];
+} numbers;
 #elif defined(SETTLE)
 typedef struct { long parts_at, SETTLED_PLACES, units, parts, SETTLED_NUMBERS; } numbers;
 #endif
 
 #if defined(SETTLE) || defined(SETTLES)
-/* Coefficients lie as to[which][channel]: mean, a, b, g.  has: which of the further outputs are wanted. */
-static inline void settle_one(const numbers s, pos c, pos channels, T mean, T var, T dsum, T along, SETTLED_PARAMS) {
-    const T inverse = (T)1 / sqrt(var + REAL(s.epsilon)), a = LOAD(SCALE, scale, s.scale + c) * inverse;
+/* Coefficients lie as to[which][channel]: mean, a, b, g.  has: which of the further outputs are
+ * wanted. */
+static inline void settle_one(const numbers s, pos c, pos channels, T mean, T var, T dsum, T along,
+                              SETTLED_PARAMS) {
+    const T inverse = (T)1 / sqrt(var + REAL(s.epsilon)),
+            a = LOAD(SCALE, scale, s.scale + c) * inverse;
     to += s.to;
     to[c] = mean;
     to[channels + c] = a;
@@ -58,20 +68,23 @@ static inline void settle_one(const numbers s, pos c, pos channels, T mean, T va
 #else
     const T keep = REAL(s.keep);
     to[2 * channels + c] = LOAD(BIAS, bias, s.bias + c);
-    if (s.has & 1) STORE(FIRST, out1, s.out1 + c, LOAD(MEAN, mean_in, s.mean + c) * keep + mean * (1 - keep));
-    if (s.has & 2) STORE(SECOND, out2, s.out2 + c, LOAD(VAR, var_in, s.var + c) * keep + var * (1 - keep));
+    if (s.has & 1)
+        STORE(FIRST, out1, s.out1 + c, LOAD(MEAN, mean_in, s.mean + c) * keep + mean * (1 - keep));
+    if (s.has & 2)
+        STORE(SECOND, out2, s.out2 + c, LOAD(VAR, var_in, s.var + c) * keep + var * (1 - keep));
 #endif
 }
 
 /* From the sums about `around` of all elements. */
-static inline void settle_sums(const numbers s, pos c, pos channels, T around, T sum, T squares, T dsum, T along,
-                               SETTLED_PARAMS) {
+static inline void settle_sums(const numbers s, pos c, pos channels, T around, T sum, T squares,
+                               T dsum, T along, SETTLED_PARAMS) {
 #ifdef GRAD
     const T n = (T)(s.count ? s.count : 1);
 #else
     const T n = (T)s.count;
 #endif
-    const T spread = (squares - sum * (sum / n)) / n, var = spread > 0 || spread != spread ? spread : 0;
+    const T spread = (squares - sum * (sum / n)) / n,
+            var = spread > 0 || spread != spread ? spread : 0;
     settle_one(s, c, channels, around + sum / n, var, dsum, along - sum / n * dsum, SETTLED_ARGS);
 }
 #endif
@@ -132,17 +145,19 @@ static inline folded get(global const T *from, pos left) {
 }
 #endif
 
-kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const MEMORY(X) *mask,
-                    global T *sums
+kernel void moments(const numbers s, global const MEMORY(X) * x, global const MEMORY(X) * dy,
+                    global const MEMORY(X) * mask, global T *sums
 #ifdef SETTLES
-                    , SETTLED_PARAMS, global uint *done
+                    ,
+                    SETTLED_PARAMS, global uint *done
 #endif
-                    ) {
+) {
     TREE_OF_TEAM
 #ifdef SETTLES
     local uint before;
 #endif
-    const pos parts = (pos)s.parts, part = (pos)get_group_id(0) % parts, step = (pos)s.step, channels = (pos)s.channels;
+    const pos parts = (pos)s.parts, part = (pos)get_group_id(0) % parts, step = (pos)s.step,
+              channels = (pos)s.channels;
     LINE_OF_TEAM(get_group_id(0) / parts)
 #ifdef COLUMNS
     const pos channel = unit * V, left = channels - channel;
@@ -173,7 +188,8 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
     const pos across = (pos)s.across, down = G / across;
     pos stride = across * WIDE_STEP;
 #if defined(COLUMNS) && defined(BACKWARDS)
-    /* Parts go through memory side by side: what was read last, and is in the cache still, is the end of all of it. */
+    /* Parts go through memory side by side: what was read last, and is in the cache still, is the
+     * end of all of it. */
     if (last == 1) begin = part * stride, stride *= parts;
     else
 #endif
@@ -213,7 +229,8 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
                 sum += a, squares += b, dsum += c, along += d;
             }
         }
-    folded all = fold(tree, sum), all_squares = fold(tree, squares), all_dsum = all, all_along = all;
+    folded all = fold(tree, sum), all_squares = fold(tree, squares), all_dsum = all,
+           all_along = all;
 #ifdef GRAD
     all_dsum = fold(tree, dsum), all_along = fold(tree, along);
 #endif
@@ -250,13 +267,17 @@ kernel void moments(const numbers s, global const MEMORY(X) *x, global const MEM
     }
     if (!live) return;
 #ifdef COLUMNS
-    const lanes k = { .v = around }, r = { .v = all }, r2 = { .v = all_squares }, r3 = { .v = all_dsum }, r4 = { .v = all_along };
+    const lanes k = { .v = around }, r = { .v = all }, r2 = { .v = all_squares },
+                r3 = { .v = all_dsum }, r4 = { .v = all_along };
 #pragma unroll
     for (pos l = 0; l < V; l++)
         if (l % G == MY_PART && l < left)
-            settle_sums(s, channel + l, channels, k.lane[l], r.lane[l], r2.lane[l], r3.lane[l], r4.lane[l], SETTLED_ARGS);
+            settle_sums(s, channel + l, channels, k.lane[l], r.lane[l], r2.lane[l], r3.lane[l],
+                        r4.lane[l], SETTLED_ARGS);
 #else
-    if (MY_PART == 0) settle_sums(s, channel, channels, K_OF_LINE, all, all_squares, all_dsum, all_along, SETTLED_ARGS);
+    if (MY_PART == 0)
+        settle_sums(s, channel, channels, K_OF_LINE, all, all_squares, all_dsum, all_along,
+                    SETTLED_ARGS);
 #endif
 #endif
 }
@@ -291,7 +312,8 @@ TEAM_KERNEL settle(const numbers s, global const T *from, SETTLED_PARAMS) {
     dsum = fold(tree, dsum), along = fold(tree, along);
 #endif
     if (!live || MY_PART) return;
-    settle_sums(s, c, channels, parts ? from[parts * each + c] : 0, sum, squares, dsum, along, SETTLED_ARGS);
+    settle_sums(s, c, channels, parts ? from[parts * each + c] : 0, sum, squares, dsum, along,
+                SETTLED_ARGS);
 #endif
 }
 #endif

@@ -5,6 +5,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/speed.h"
 
 /* An image: channels, pixels of all images, neighbours in an access, accesses of a pixel. */
 typedef struct fac_cl_dense {
@@ -42,7 +43,8 @@ static inline bool fac_cl_dense_of(const fac_opencl *o, fac_problem *p, fac_cl_d
                 v->layout = fac_layout_plain(&v->type.dims);
         }
     }
-    to->channels = d->d[1], to->pixels = fac_dims_count(d) / d->d[1];
+    to->channels = d->d[1];
+    to->pixels = fac_dims_count(d) / d->d[1];
     to->near = fac_cl_near_all(o, p);
     if (to->channels % to->near) to->near = 1;
     to->across = to->channels / to->near;
@@ -64,6 +66,6 @@ static inline double fac_cl_dense_seconds(const fac_opencl *o, const fac_problem
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return 5e-6 * launches + bytes / fac_cl_bandwidth(o);
+    return fac_cl_costs.call * launches + bytes / fac_cl_bandwidth(o);
 }
 #endif

@@ -28,15 +28,33 @@ static bool has_bits(const fac_problem *p) {
 }
 static int ports_of(const fac_problem *p) { return is_grad(p) ? 1 + 2 * GRAD_OF : 2 * NORM; }
 
+/* finish: the text of finish(x0), where there is a body, or relu */
+typedef struct draft {
+    fac_cl_dense s;
+    fac_text finish;
+} draft;
+
+static void drop(void *arg) { fac_text_free(&((draft *)arg)->finish); }
+
 /* Of one element. */
-static bool simple_body(const fac_opencl *o, const fac_problem *p) {
+static bool simple_body(const fac_problem *p) {
+    return p->nin == ports_of(p) && !(p->node->body[0] && (is_grad(p) || is_relu(p)));
+}
+
+/* finish(x0): relu, or what the node's body says; nothing where there is neither.  False when the
+ * body has no expression. */
+static bool body_text(const fac_opencl *o, const fac_problem *p, fac_text *to) {
     const char *const in[] = { "x0" };
-    fac_text functions = { 0 }, statements = { 0 };
-    if (p->nin != ports_of(p) || (p->node->body[0] && (is_grad(p) || is_relu(p)))) return false;
-    if (!p->node->body[0]) return true;
-    const bool good =
-        fac_cl_body_text(p->node->body[0], in, o->limits.fp64, &functions, &statements);
-    fac_text_free(&functions);
+    fac_text statements = { 0 };
+    if (is_relu(p))
+        fac_text_add(to, "static inline T finish(T x0) { return x0 > 0 || isnan(x0) ? x0 : 0; }\n");
+    if (is_relu(p) || !p->node->body[0]) return true;
+    const bool good = fac_cl_body_text(p->node->body[0], in, o->limits.fp64, to, &statements);
+    if (good)
+        fac_text_print(
+            to, "#define T %s\nstatic inline T finish(T x0) {\n%s        return result;\n}\n",
+            fac_cl_computing(p->in[0].type.dtype), statements.s ? statements.s : "");
+    to->failed |= statements.failed;
     fac_text_free(&statements);
     return good;
 }
@@ -45,33 +63,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     fac_cl_dense s;
     if (!is_grad(p) && !is_relu(p) && !FAC_IS(p->node, batch_norm_pair)) return false;
-    if (!simple_body(o, p) || !fac_cl_dense_of(o, p, &s)) return false;
+    if (!simple_body(p) || !fac_cl_dense_of(o, p, &s)) return false;
     if (has_bits(p) && s.near % FAC_BITS) return false; /* an item writes whole bytes */
     offer->seconds = fac_cl_dense_seconds(o, p, 1);
-    *FAC_DRAFT(offer, fac_cl_dense) = s;
-    return true;
-}
-
-/* finish(x0): relu, or what the node's body says. */
-static fac_status body_text(const fac_opencl *o, const fac_problem *p, fac_text *to,
-                            fac_error *err) {
-    const char *const in[] = { "x0" };
-    fac_text statements = { 0 };
-    if (is_relu(p)) {
-        fac_text_add(to, "static inline T finish(T x0) { return x0 > 0 || isnan(x0) ? x0 : 0; }\n");
-        return FAC_OK;
-    }
-    if (!fac_cl_body_text(p->node->body[0], in, o->limits.fp64, to, &statements)) {
-        fac_text_free(&statements);
-        return fac_raise(err, FAC_E_INTERNAL,
-                         "batch_norm_pair: its body has no expression any more");
-    }
-    fac_text_print(to,
-                   "#define T %s\nstatic inline T finish(T x0) {\n%s        return result;\n}\n",
-                   fac_cl_computing(p->in[0].type.dtype), statements.s ? statements.s : "");
-    to->failed |= statements.failed;
-    fac_text_free(&statements);
-    return FAC_OK;
+    draft *r = fac_offer_keep(offer, sizeof *r, drop);
+    if (!r) return false;
+    r->s = s;
+    return body_text(o, p, &r->finish);
 }
 
 /* An absent result is replaced by one that is there and not touched. */
@@ -117,7 +115,8 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_dense
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    const fac_cl_dense *s = p->draft;
+    const draft *r = p->draft;
+    const fac_cl_dense *s = &r->s;
     fac_cl_call *c = NULL;
     fac_text options = { 0 }, source = { 0 };
     const int pixels = s->near > LONG_ACCESS ? SHORT_PIXELS : PIXELS;
@@ -127,11 +126,11 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const bool finish = p->node->body[0] || is_relu(p);
     fac_text_print(&options, " -DPIXELS=%d%s%s%s", pixels, is_grad(p) ? " -DGRAD" : "",
                    finish ? " -DFINISH" : "", has_bits(p) ? " -DBITS" : "");
-    fac_status status = finish ? body_text(o, p, &source, err) : FAC_OK;
+    if (r->finish.s) fac_text_add(&source, r->finish.s);
     fac_text_add(&source, fac_kernel_batch_norm_pair);
-    options.failed |= source.failed;
-    if (!status)
-        status = fac_cl_call_new(o, plan, source.s ? source.s : "", &options, "pair", &c, err);
+    options.failed |= source.failed | r->finish.failed;
+    const fac_status status =
+        fac_cl_call_new(o, plan, source.s ? source.s : "", &options, "pair", &c, err);
     fac_text_free(&options);
     fac_text_free(&source);
     FAC_TRY(status);

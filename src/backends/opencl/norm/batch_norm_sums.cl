@@ -1,17 +1,21 @@
-/* dbias = sum dy and dscale = sum dy (x - mean) / sqrt(var + epsilon) of each channel; x and dy lie with channels last, one pixel
- * after the other.  Groups of C x G items (team.cl): a vector of V channels is a line, G items go down its pixels; parts of the
- * lines' groups go through memory side by side, from the end, which the kernel before wrote last, to the beginning, which is in
- * the cache then for the one after.
- *   sums   SETTLES: the last group of some lines adds their parts, in their order (last.cl); else
- *   join   adds them
- * Options: those of elements.cl, where V > 1 with ALIGNED alone; COLUMNS; X; COMPUTED: the tag of T; AHEAD: how many vectors of
- * x and of dy an item asks for before it adds the first. */
-enum { BATCHES = 16 };                          /* are added by themselves, so that long sums lose little */
-typedef struct { long x, dy, mean, var, parts_at, dscale, dbias
+/* dbias = sum dy and dscale = sum dy (x - mean) / sqrt(var + epsilon) of each channel; x and dy lie
+ * with channels last, one pixel after the other.  Groups of C x G items (team.cl): a vector of V
+ * channels is a line, G items go down its pixels; parts of the lines' groups go through memory side
+ * by side, from the end, which the kernel before wrote last, to the beginning, which is in the
+ * cache then for the one after. sums   SETTLES: the last group of some lines adds their parts, in
+ * their order (last.cl); else join   adds them Options: those of elements.cl, where V > 1 with
+ * ALIGNED alone; COLUMNS; X; COMPUTED: the tag of T; AHEAD: how many vectors of x and of dy an item
+ * asks for before it adds the first. */
+enum { BATCHES = 16 }; /* are added by themselves, so that long sums lose little */
+typedef struct {
+    long x, dy, mean, var, parts_at, dscale, dbias
 #ifdef SETTLES
-                 , done
+        ,
+        done
 #endif
-                 , units, parts, pixels, channels, epsilon, has; } numbers;
+        ,
+        units, parts, pixels, channels, epsilon, has;
+} numbers;
 
 FOLDER(fold, PLUS)
 
@@ -25,8 +29,9 @@ static inline void put(const numbers s, pos c, TV sum, TV along, TO_PARAMS) {
 
 /* Partial sums lie as parts[part][which][channel]. */
 #ifdef JOIN
-kernel void join(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const T *mean, global const T *var,
-                 global const T *parts, global T *dscale, global T *dbias) {
+kernel void join(const numbers s, global const MEMORY(X) * x, global const MEMORY(X) * dy,
+                 global const T *mean, global const T *var, global const T *parts, global T *dscale,
+                 global T *dbias) {
     const pos unit = (pos)get_global_id(0), c = unit * V, channels = (pos)s.channels;
     if (unit >= (pos)s.units) return;
     TV sum = (TV)(T)0, along = (TV)(T)0;
@@ -36,17 +41,20 @@ kernel void join(const numbers s, global const MEMORY(X) *x, global const MEMORY
     put(s, c, sum, along, var, dscale, dbias);
 }
 #else
-kernel void sums(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *dy, global const T *mean, global const T *var,
-                 global T *parts, global T *dscale, global T *dbias
+kernel void sums(const numbers s, global const MEMORY(X) * x, global const MEMORY(X) * dy,
+                 global const T *mean, global const T *var, global T *parts, global T *dscale,
+                 global T *dbias
 #ifdef SETTLES
-                 , global uint *done
+                 ,
+                 global uint *done
 #endif
-                 ) {
+) {
     TREE_OF_TEAM
 #ifdef SETTLES
     local uint before;
 #endif
-    const pos many = (pos)s.parts, part = (pos)get_group_id(0) % many, channels = (pos)s.channels, stride = many * G;
+    const pos many = (pos)s.parts, part = (pos)get_group_id(0) % many, channels = (pos)s.channels,
+              stride = many * G;
     LINE_OF_TEAM(get_group_id(0) / many)
     const pos c = unit * V;
     const TV around = LOADV(COMPUTED, mean, s.mean + c);

@@ -1,7 +1,10 @@
-/* The place of the largest (or, SMALLEST, the smallest) element of each line, NaN before all, of equals the first or the LAST:
- * as a number, or (HOT) as a one among zeros.  Options: those of elements.cl and team.cl, V == 1; X, Y. */
-typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
-                 by[REDUCED]; } numbers;
+/* The place of the largest (or, SMALLEST, the smallest) element of each line, NaN before all, of
+ * equals the first or the LAST: as a number, or (HOT) as a one among zeros.  Options: those of
+ * elements.cl and team.cl, V == 1; X, Y. */
+typedef struct {
+    long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
+        by[REDUCED];
+} numbers;
 
 #ifdef SMALLEST
 #define ABOVE(a, b) (((a) < (b)) || ((a) != (a) && (b) == (b)))
@@ -15,9 +18,11 @@ typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KE
 #endif
 
 /* Is a, at i, to be taken rather than b, at k?  A place below zero is none. */
-static inline bool better(T a, pos i, T b, pos k) { return i >= 0 && (k < 0 || ABOVE(a, b) || (!ABOVE(b, a) && FIRST_OF(i, k))); }
+static inline bool better(T a, pos i, T b, pos k) {
+    return i >= 0 && (k < 0 || ABOVE(a, b) || (!ABOVE(b, a) && FIRST_OF(i, k)));
+}
 
-kernel void arg(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
+kernel void arg(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) * y) {
     LINE_OF_TEAM(get_group_id(0))
     const pos size = live ? (pos)s.size : 0, step = (pos)s.step;
     pos at = -1;
@@ -35,8 +40,8 @@ kernel void arg(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y)
     places[TREE(MY_PART)] = at;
     for (int n = G / 2; n > 0; n /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (MY_PART < n && better(values[TREE(MY_PART + n)], places[TREE(MY_PART + n)], values[TREE(MY_PART)],
-                                  places[TREE(MY_PART)])) {
+        if (MY_PART < n && better(values[TREE(MY_PART + n)], places[TREE(MY_PART + n)],
+                                  values[TREE(MY_PART)], places[TREE(MY_PART)])) {
             values[TREE(MY_PART)] = values[TREE(MY_PART + n)];
             places[TREE(MY_PART)] = places[TREE(MY_PART + n)];
         }

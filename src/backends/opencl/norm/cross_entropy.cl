@@ -1,9 +1,9 @@
-/* Cross entropy of lines of scores x and their labels, and its gradient; formulas: ops/class_loss.h.
- * Options: those of elements.cl and team.cl, UNIT; X; L: of labels; HELD: a line is HELD accesses of each item at most, and stays
- * in registers; EACH: losses are the result, line by line.
- *   LINES    of each line its loss, whether it counts and whether its label's score is the first best one, to parts;
- *            SETTLES: the last group does what follows, too
- *   SETTLE   what the lines gave, added up in a fixed order; MEAN; Y: of loss and count; OUTPUTS: of 1 loss, 2 count, 4 hits
+/* Cross entropy of lines of scores x and their labels, and its gradient; formulas:
+ * ops/class_loss.h. Options: those of elements.cl and team.cl, UNIT; X; L: of labels; HELD: a line
+ * is HELD accesses of each item at most, and stays in registers; EACH: losses are the result, line
+ * by line. LINES    of each line its loss, whether it counts and whether its label's score is the
+ * first best one, to parts; SETTLES: the last group does what follows, too SETTLE   what the lines
+ * gave, added up in a fixed order; MEAN; Y: of loss and count; OUTPUTS: of 1 loss, 2 count, 4 hits
  *   GRAD     the gradient by x; COUNT: dy is divided by count */
 LOADER(load_x, X)
 STORER(store_x, X)
@@ -12,11 +12,16 @@ FOLDER(fold_sum, PLUS)
 #define LEFT(i) (size - (i))
 
 #if defined(SETTLE) || defined(SETTLES)
-typedef struct { long parts, loss, count, hits, lines; } totals;
+typedef struct {
+    long parts, loss, count, hits, lines;
+} totals;
 
-/* All items of a group: sums of the three numbers of each line, of at most BLOCK terms and of such sums. */
-__attribute__((always_inline)) static inline void settle(totals s, global const T *parts, global MEMORY(Y) *loss,
-                                                         global MEMORY(Y) *count, global float *hits, local T *tree) {
+/* All items of a group: sums of the three numbers of each line, of at most BLOCK terms and of such
+ * sums. */
+__attribute__((always_inline)) static inline void settle(totals s, global const T *parts,
+                                                         global MEMORY(Y) * loss,
+                                                         global MEMORY(Y) * count,
+                                                         global float *hits, local T *tree) {
     enum { BLOCK = 64 };
     const int id = get_local_id(0), items = get_local_size(0);
     const pos lines = (pos)s.lines;
@@ -61,7 +66,8 @@ typedef struct {
     long units, size, ignored, smoothing;
 } numbers;
 
-/* How many of V elements, the first of which is number i, are a better place than number `right`, which holds x. */
+/* How many of V elements, the first of which is number i, are a better place than number `right`,
+ * which holds x. */
 static inline T better(TV v, pos i, T x, pos right) {
     lanes e = { .v = v };
     T n = 0;
@@ -75,20 +81,23 @@ static inline T better(TV v, pos i, T x, pos right) {
 }
 
 /* The three sums of an access; IN_LINE elements all. */
-#define TAKE(e, i) do { \
-        const TV over = (e) - (TV)most; \
-        lanes mine = { .v = over }; \
-        sum += exp(over); \
-        beaten += better(e, i, score, right); \
-        _Pragma("unroll") for (int l = 0; l < V; l++) spread += l < LEFT(i) ? mine.lane[l] : 0; \
+#define TAKE(e, i)                                                                                 \
+    do {                                                                                           \
+        const TV over = (e) - (TV)most;                                                            \
+        lanes mine = { .v = over };                                                                \
+        sum += exp(over);                                                                          \
+        beaten += better(e, i, score, right);                                                      \
+        _Pragma("unroll") for (int l = 0; l < V; l++) spread += l < LEFT(i) ? mine.lane[l] : 0;    \
     } while (0)
 
-TEAM_KERNEL losses(const numbers s, global const MEMORY(X) *x, global const MEMORY(L) *labels, global T *parts,
-                   global MEMORY(Y) *loss, global MEMORY(Y) *count, global float *hits
+TEAM_KERNEL losses(const numbers s, global const MEMORY(X) * x, global const MEMORY(L) * labels,
+                   global T *parts, global MEMORY(Y) * loss, global MEMORY(Y) * count,
+                   global float *hits
 #ifdef SETTLES
-                   , global uint *done
+                   ,
+                   global uint *done
 #endif
-                   ) {
+) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))
     const pos size = (pos)s.size, first = MY_PART * WIDE_STEP;
@@ -102,9 +111,11 @@ TEAM_KERNEL losses(const numbers s, global const MEMORY(X) *x, global const MEMO
 #ifdef HELD
     CAME(X) came[HELD];
     TV e[HELD];
-    /* where an item has nothing, the last that there is once more: a branch would wait for what is in it */
+    /* where an item has nothing, the last that there is once more: a branch would wait for what is
+     * in it */
 #pragma unroll
-    for (int k = 0; k < HELD; k++) came[k] = COME(X, x, min(first + k * (G * WIDE_STEP), size - WIDE_STEP));
+    for (int k = 0; k < HELD; k++)
+        came[k] = COME(X, x, min(first + k * (G * WIDE_STEP), size - WIDE_STEP));
 #pragma unroll
     for (int k = 0; k < HELD; k++) {
         e[k] = IN_LINE(first + k * G * WIDE_STEP) ? SEEN(X, came[k]) : (TV)least;
@@ -153,13 +164,15 @@ TEAM_KERNEL losses(const numbers s, global const MEMORY(X) *x, global const MEMO
 #endif
 }
 #elif defined(SETTLE)
-kernel void totals_of(const totals s, global const T *parts, global MEMORY(Y) *loss, global MEMORY(Y) *count,
-                      global float *hits) {
+kernel void totals_of(const totals s, global const T *parts, global MEMORY(Y) * loss,
+                      global MEMORY(Y) * count, global float *hits) {
     local T sums[3 * SETTLE];
     settle(s, parts, loss, count, hits, sums);
 }
 #else
-typedef struct { long x, labels, dy, count, dx, units, size, ignored, smoothing, each; } numbers;
+typedef struct {
+    long x, labels, dy, count, dx, units, size, ignored, smoothing, each;
+} numbers;
 
 /* dx = p up - hot [i is the label] - rest */
 static inline TV result(TV power, pos i, T up, pos right, T hot, T rest) {
@@ -169,8 +182,9 @@ static inline TV result(TV power, pos i, T up, pos right, T hot, T rest) {
     return r.v;
 }
 
-TEAM_KERNEL cross_entropy_grad(const numbers s, global const MEMORY(X) *x, global const MEMORY(L) *labels,
-                               global const MEMORY(X) *dy, global const MEMORY(X) *count, global MEMORY(X) *dx) {
+TEAM_KERNEL cross_entropy_grad(const numbers s, global const MEMORY(X) * x,
+                               global const MEMORY(L) * labels, global const MEMORY(X) * dy,
+                               global const MEMORY(X) * count, global MEMORY(X) * dx) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))
     const pos size = (pos)s.size, first = MY_PART * WIDE_STEP;
@@ -187,9 +201,11 @@ TEAM_KERNEL cross_entropy_grad(const numbers s, global const MEMORY(X) *x, globa
 #ifdef HELD
     CAME(X) came[HELD];
     TV e[HELD];
-    /* where an item has nothing, the last that there is once more: a branch would wait for what is in it */
+    /* where an item has nothing, the last that there is once more: a branch would wait for what is
+     * in it */
 #pragma unroll
-    for (int k = 0; k < HELD; k++) came[k] = COME(X, x, min(first + k * (G * WIDE_STEP), size - WIDE_STEP));
+    for (int k = 0; k < HELD; k++)
+        came[k] = COME(X, x, min(first + k * (G * WIDE_STEP), size - WIDE_STEP));
 #pragma unroll
     for (int k = 0; k < HELD; k++) {
         e[k] = IN_LINE(first + k * G * WIDE_STEP) ? SEEN(X, came[k]) : (TV)least;
@@ -207,7 +223,8 @@ TEAM_KERNEL cross_entropy_grad(const numbers s, global const MEMORY(X) *x, globa
         top = HIGHER(e, top);
     }
     const TV most = (TV)fold_top(tree, top);
-    for (pos i = first; i < size; i += G * WIDE_STEP) sum += exp(load_x(x + i, LEFT(i), least) - most);
+    for (pos i = first; i < size; i += G * WIDE_STEP)
+        sum += exp(load_x(x + i, LEFT(i), least) - most);
 #endif
     const T hot = weight * (1 - smoothing), rest = weight * smoothing / size;
     const T up = ((right < 0 ? 0 : hot) + weight * smoothing) / fold_sum(tree, sum);

@@ -149,6 +149,7 @@ static bool offer_norm(fac_device *d, fac_problem *p, fac_offer *offer) {
     rows_of(o, p, &r);
     if ((int64_t)r.held * r.team * r.near < r.size || !r.count || !r.size) return false;
     if (wants(p, 1) || wants(p, 2)) offer->work = (size_t)(r.groups * 2 * r.size) * item(p);
+    *FAC_DRAFT(offer, rows) = r;
     offer->seconds = fac_cl_price(o, p, 3);
     return true;
 }
@@ -158,7 +159,8 @@ static fac_status add_gather(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                              fac_error *err) {
     enum { BESIDE = 32 };
     const int team = o->limits.group < 32 * BESIDE ? 8 : 32;
-    const int first = wants(p, 1) ? 1 : 2, last = wants(p, 2) ? 2 : 1;
+    const int first = wants(p, 1) ? 1 : 2;
+    const int last = wants(p, 2) ? 2 : 1;
     const int64_t columns = (last - first + 1) * r->size;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
@@ -182,30 +184,29 @@ static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     double epsilon = 0;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
-    rows r;
-    rows_of(o, p, &r);
+    const rows *r = p->draft;
     fac_attr_get_real(p->node, "epsilon", &epsilon);
-    fac_text_print(&options, "-DV=%d%s -DG=%d -DC=1 -DHELD=%d%s%s%s", r.near,
-                   r.near > 1 ? " -DALIGNED" : "", r.team, r.held,
-                   (int64_t)r.held * r.team * r.near == r.size ? " -DFULL" : "",
+    fac_text_print(&options, "-DV=%d%s -DG=%d -DC=1 -DHELD=%d%s%s%s", r->near,
+                   r->near > 1 ? " -DALIGNED" : "", r->team, r->held,
+                   (int64_t)r->held * r->team * r->near == r->size ? " -DFULL" : "",
                    scaled ? " -DSCALED" : "", sums ? " -DSUMS" : "");
     if (FAC_IS(p->node, rms_norm_grad)) fac_text_add(&options, " -DRMS");
-    if (r.next) fac_text_print(&options, " -DAHEAD=%d", AHEAD);
+    if (r->next) fac_text_print(&options, " -DAHEAD=%d", AHEAD);
     if (fac_cl_has_path(o, FAC_CL_MMA) && item(p) == 4) /* where not the size of a group says it */
         fac_text_print(&options, "%s -cl-nv-maxrregcount=%d",
-                       r.registers < REGISTERS / r.team ? " -DCAPPED" : "", r.registers);
+                       r->registers < REGISTERS / r->team ? " -DCAPPED" : "", r->registers);
     FAC_TRY(add_kernel(o, p, plan, fac_kernel_norm_grad, &options, "norm_grad", &c, err));
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_in(c, p, scaled ? 2 : 0);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_work(c, 0, item(p));
-    fac_cl_call_number(c, r.count);
-    fac_cl_call_number(c, r.size);
-    fac_cl_call_number(c, r.groups);
+    fac_cl_call_number(c, r->count);
+    fac_cl_call_number(c, r->size);
+    fac_cl_call_number(c, r->groups);
     fac_cl_call_real(c, epsilon, fac_cl_folding(type_of(p)));
-    fac_cl_call_items(c, (size_t)r.groups * (size_t)r.team, (size_t)r.team);
-    return sums ? add_gather(o, p, plan, &r, err) : FAC_OK;
+    fac_cl_call_items(c, (size_t)r->groups * (size_t)r->team, (size_t)r->team);
+    return sums ? add_gather(o, p, plan, r, err) : FAC_OK;
 }
 
 static fac_status make_softmax(fac_device *d, const fac_problem *p, void **out, fac_error *err) {

@@ -30,7 +30,8 @@ static void lines_of(const fac_opencl *o, const fac_problem *p, bool near, lines
     for (int k = 0, next = 0; k < rank; k++) {
         const int to = y->type.dims.n == rank ? k : next;
         if (k == axis) {
-            l->size = x->type.dims.d[k], l->step = x->layout.stride[k];
+            l->size = x->type.dims.d[k];
+            l->step = x->layout.stride[k];
             l->out = is_arg(p->node) ? 0 : y->layout.stride[k];
             fac_cl_axes_put(&l->f.reduced, l->size, l->step, 0);
         } else

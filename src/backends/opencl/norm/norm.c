@@ -28,10 +28,14 @@ static void put(rows *r, int64_t d, int64_t scale, int64_t bias) {
     if (d == 1) return;
     const int last = r->dims - 1;
     if (last >= 0 && r->by[0][last] == scale * d && r->by[1][last] == bias * d) {
-        r->d[last] *= d, r->by[0][last] = scale, r->by[1][last] = bias;
+        r->d[last] *= d;
+        r->by[0][last] = scale;
+        r->by[1][last] = bias;
         return;
     }
-    r->d[r->dims] = d, r->by[0][r->dims] = scale, r->by[1][r->dims++] = bias;
+    r->d[r->dims] = d;
+    r->by[0][r->dims] = scale;
+    r->by[1][r->dims++] = bias;
 }
 
 /* How a parameter that broadcasts to the last dims of x moves along dim k of x. */

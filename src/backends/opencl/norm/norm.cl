@@ -1,12 +1,15 @@
-/* Rows of neighbours, each normalized by itself:  y = (x - mean) / sqrt(var + epsilon) scale + bias;
- * RMS: x / sqrt(mean of x^2 + epsilon) scale.  Which scale and bias belong to element k of row r: number  r mod `rows`  times a
- * step, plus what the D dims of a row say.
- * Options: those of elements.cl and team.cl (a line is a row); X; Y; SCALE, BIAS, MEAN, INVERSE: tags of what is there; RMS; D;
- * ALIKE: `rows` is 1; HELD: a row is HELD accesses of each item at most, and stays in registers; STORED: in local memory, and a
- * group does several rows, the next of which is on its way while one is worked on; SHIFTED, or STORED: both sums are taken in one
- * pass, of x - k where k is the mean of the row's first elements. */
-typedef struct { long x, y, scale, bias, mean, inverse, units, size, epsilon, rows, scale_row, bias_row, size_of[D], scale_by[D],
-                 bias_by[D]; } numbers;
+/* Rows of neighbours, each normalized by itself:  y = (x - mean) / sqrt(var + epsilon) scale +
+ * bias; RMS: x / sqrt(mean of x^2 + epsilon) scale.  Which scale and bias belong to element k of
+ * row r: number  r mod `rows`  times a step, plus what the D dims of a row say. Options: those of
+ * elements.cl and team.cl (a line is a row); X; Y; SCALE, BIAS, MEAN, INVERSE: tags of what is
+ * there; RMS; D; ALIKE: `rows` is 1; HELD: a row is HELD accesses of each item at most, and stays
+ * in registers; STORED: in local memory, and a group does several rows, the next of which is on its
+ * way while one is worked on; SHIFTED, or STORED: both sums are taken in one pass, of x - k where k
+ * is the mean of the row's first elements. */
+typedef struct {
+    long x, y, scale, bias, mean, inverse, units, size, epsilon, rows, scale_row, bias_row,
+        size_of[D], scale_by[D], bias_by[D];
+} numbers;
 
 #ifndef SCALE
 #define SCALE u8
@@ -40,7 +43,8 @@ FOLDER(fold, PLUS)
 PARAMETER(load_scale, SCALE)
 PARAMETER(load_bias, BIAS)
 
-/* r scale + bias, in one expression, for element i of those that the outer dims say with number o. */
+/* r scale + bias, in one expression, for element i of those that the outer dims say with number o.
+ */
 #ifdef NO_SCALE
 #define SCALED(r, scale, o, i, n) (r)
 #else
@@ -50,8 +54,9 @@ PARAMETER(load_bias, BIAS)
 #ifdef NO_BIAS
 #define RESULT(r, scale, bias, o, i, n) SCALED(r, scale, o, i, n)
 #else
-#define RESULT(r, scale, bias, o, i, n) \
-    (SCALED(r, scale, o, i, n) + load_bias_of((bias) + place(s.size_of, s.bias_by, D - 1, o), s.bias_by[D - 1], i, n))
+#define RESULT(r, scale, bias, o, i, n)                                                            \
+    (SCALED(r, scale, o, i, n) +                                                                   \
+     load_bias_of((bias) + place(s.size_of, s.bias_by, D - 1, o), s.bias_by[D - 1], i, n))
 #endif
 
 #ifdef ALIKE
@@ -60,11 +65,14 @@ PARAMETER(load_bias, BIAS)
 #define WHICH(row) ((row) % (pos)s.rows)
 #endif
 
-/* What an item has of a row; where it has nothing, the last that there is once more: a branch would wait for what is in it. */
+/* What an item has of a row; where it has nothing, the last that there is once more: a branch would
+ * wait for what is in it. */
 #define PLACE(k) min((MY_PART + (k) * G) * V, (pos)s.size - V)
-#define ASK(came, from) _Pragma("unroll") for (int k = 0; k < HELD; k++) came[k] = COME(X, from, PLACE(k));
+#define ASK(came, from)                                                                            \
+    _Pragma("unroll") for (int k = 0; k < HELD; k++) came[k] = COME(X, from, PLACE(k));
 
-/* Lines in local memory are read once less: both sums are taken of x - k, k the mean of a row's first elements. */
+/* Lines in local memory are read once less: both sums are taken of x - k, k the mean of a row's
+ * first elements. */
 #if defined(STORED) && !defined(RMS)
 #define AROUND
 enum { SAMPLED = V < 8 ? 8 / V : 1 };
@@ -72,8 +80,9 @@ typedef FAC_CAT(T, 2) two;
 TEAM_FOLDER(fold_two, two, PLUS)
 #endif
 
-TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y, global const MEMORY(SCALE) *scale,
-                 global const MEMORY(BIAS) *bias, global MEMORY(MEAN) *mean_out, global MEMORY(INVERSE) *inverse_out) {
+TEAM_KERNEL norm(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) * y,
+                 global const MEMORY(SCALE) * scale, global const MEMORY(BIAS) * bias,
+                 global MEMORY(MEAN) * mean_out, global MEMORY(INVERSE) * inverse_out) {
     LINE_OF_TEAM(get_group_id(0))
     pos size = (pos)s.size;
     x += s.x, y += s.y;
@@ -86,7 +95,7 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
     local TV stored[HELD * G];
 #define E(k) stored[(k) * G + MY_PART]
     const pos inner = (pos)s.size_of[D - 1];
-#if D > 1                                       /* from one access of an item to the next, without a division for each */
+#if D > 1 /* from one access of an item to the next, without a division for each */
     const pos first_o = MY_PART * V / inner, first_i = MY_PART * V - first_o * inner;
     const pos over = G * V / inner, along = G * V - over * inner;
 #endif
@@ -95,8 +104,9 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
     bool more;
 #ifdef AROUND
     CAME(X) samples[SAMPLED];
-#define ASK_SAMPLES(from) \
-    _Pragma("unroll") for (int k = 0; k < SAMPLED; k++) samples[k] = COME(X, from, min((pos)k * V, size - V));
+#define ASK_SAMPLES(from)                                                                          \
+    _Pragma("unroll") for (int k = 0; k < SAMPLED; k++) samples[k] =                               \
+        COME(X, from, min((pos)k * V, size - V));
     ASK_SAMPLES(x + unit * size)
 #endif
     ASK(came, x + unit * size)
@@ -118,16 +128,19 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
 #endif
 #pragma unroll
         for (int k = 0; k < HELD; k++) {
-            const TV v = SEEN(X, came[k]), d = IN_LINE((MY_PART + k * G) * V) ? v - around : (TV)(T)0;
+            const TV v = SEEN(X, came[k]),
+                     d = IN_LINE((MY_PART + k * G) * V) ? v - around : (TV)(T)0;
             sum += d, E(k) = v;
             squares += d * d;
             came[k] = COME(X, next_line, PLACE(k));
         }
 #ifdef AROUND
-        const two all = fold_two(two_tree, (two)(FOLD_LANES(PLUS, sum), FOLD_LANES(PLUS, squares))) / (T)s.size;
+        const two all =
+            fold_two(two_tree, (two)(FOLD_LANES(PLUS, sum), FOLD_LANES(PLUS, squares))) / (T)s.size;
         mean = around + all.x;
         const T spread = all.y - all.x * all.x;
-        const T inverse = (T)1 / sqrt((spread > 0 || spread != spread ? spread : 0) + REAL(s.epsilon));
+        const T inverse =
+            (T)1 / sqrt((spread > 0 || spread != spread ? spread : 0) + REAL(s.epsilon));
 #else
         const T inverse = (T)1 / sqrt(fold(tree, squares) / (T)s.size + REAL(s.epsilon));
 #endif
@@ -142,7 +155,7 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y
 #if D > 1
         pos o = first_o, in = first_i;
 #endif
-#pragma unroll 1                                /* unrolled, all places would be kept in registers */
+#pragma unroll 1 /* unrolled, all places would be kept in registers */
         for (int k = 0; k < HELD; k++) {
             const pos i = (MY_PART + k * G) * V, left = size - i;
 #if D == 1

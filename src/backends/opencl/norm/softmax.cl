@@ -1,9 +1,12 @@
 /* Along each line:  y_i = exp(x_i - max x) / sum exp(x_j - max x), or its logarithm.
- * Options: those of elements.cl and team.cl; X, Y; LOGARITHM; KEEP: y can hold exp(x_i - max x) in between without loss;
- * HELD: a line is HELD accesses of each item at most, and stays in registers; ONLINE: a line is read twice, the sum follows the
- * largest element so far; ROUGH: y is of 16 bits. */
-typedef struct { long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
-                 by[REDUCED]; } numbers;
+ * Options: those of elements.cl and team.cl; X, Y; LOGARITHM; KEEP: y can hold exp(x_i - max x) in
+ * between without loss; HELD: a line is HELD accesses of each item at most, and stays in registers;
+ * ONLINE: a line is read twice, the sum follows the largest element so far; ROUGH: y is of 16 bits.
+ */
+typedef struct {
+    long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
+        by[REDUCED];
+} numbers;
 
 LOADER(load_x, X)
 LOADER(load_y, Y)
@@ -22,8 +25,9 @@ FOLDER(fold_sum, PLUS)
 #define APART apart
 #endif
 
-/* e to the power of x, and of x - top.  Where results keep 8 or 11 bits, the device's own power of two does; what top log2 e is
- * rounded by is the same factor in all terms of a sum, so that only logarithms would see it. */
+/* e to the power of x, and of x - top.  Where results keep 8 or 11 bits, the device's own power of
+ * two does; what top log2 e is rounded by is the same factor in all terms of a sum, so that only
+ * logarithms would see it. */
 #ifdef ROUGH
 #define LOG2_E (T)1.44269504088896340736f
 static inline TV power_of_2(TV x) {
@@ -32,7 +36,7 @@ static inline TV power_of_2(TV x) {
     for (int l = 0; l < V; l++) r.lane[l] = fac_exp2_rough(r.lane[l]);
     return r.v;
 }
-#define POWER(x) power_of_2((x) * LOG2_E)
+#define POWER(x) power_of_2((x)*LOG2_E)
 #else
 #define POWER(x) exp(x)
 #endif
@@ -42,15 +46,16 @@ static inline TV power_of_2(TV x) {
 #define POWER_OVER(x, top) POWER((x) - (top))
 #endif
 
-TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y) *y) {
+TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) * y) {
     TREE_OF_TEAM
     LINE_OF_TEAM(get_group_id(0))
     pos size = (pos)s.size;
-    const pos step = (pos)s.step, apart = (pos)s.out, side = (pos)s.to[KEPT - 1], first = MY_PART * WIDE_STEP;
+    const pos step = (pos)s.step, apart = (pos)s.out, side = (pos)s.to[KEPT - 1],
+              first = MY_PART * WIDE_STEP;
     x += s.x, y += s.y;
 #ifdef COLUMNS
-    const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V, left = (pos)s.columns - column, line =
-            unit / tiles;
+    const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V,
+              left = (pos)s.columns - column, line = unit / tiles;
     global const MEMORY(X) *from = x + place(s.kept, s.from, KEPT - 1, line) + column;
     global MEMORY(Y) *to = y + place(s.kept, s.to, KEPT - 1, line) + column * side;
 #else
@@ -62,9 +67,11 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
 #ifdef HELD
     CAME(X) came[HELD];
     TV e[HELD], top = (TV)least, sum = (TV)(T)0;
-    /* where an item has nothing, the last that there is once more: a branch would wait for what is in it */
+    /* where an item has nothing, the last that there is once more: a branch would wait for what is
+     * in it */
 #pragma unroll
-    for (int k = 0; k < HELD; k++) came[k] = COME(X, from, min(first + k * (G * WIDE_STEP), size - WIDE_STEP) * step);
+    for (int k = 0; k < HELD; k++)
+        came[k] = COME(X, from, min(first + k * (G * WIDE_STEP), size - WIDE_STEP) * step);
 #pragma unroll
     for (int k = 0; k < HELD; k++) {
         e[k] = IN_LINE(first + k * G * WIDE_STEP) ? SEEN(X, came[k]) : (TV)least;
@@ -81,10 +88,10 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
     }
     const TV all = (TV)fold_sum(tree, sum);
 #ifdef LOGARITHM
-#define RESULT(x) ((x) - most - under)
+#define RESULT(x) ((x)-most - under)
     const TV under = log(all);
 #else
-#define RESULT(x) ((x) * factor)
+#define RESULT(x) ((x)*factor)
     const TV factor = (TV)(T)1 / all;
 #endif
 #pragma unroll
@@ -99,7 +106,8 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
     pos i = first;
     for (; i + (BESIDE - 1) * STEP < size; i += BESIDE * STEP) {
         TV e[BESIDE], higher = top;
-        for (int k = 0; k < BESIDE; k++) e[k] = load_x(from + (i + k * STEP) * step, LEFT(i + k * STEP), least);
+        for (int k = 0; k < BESIDE; k++)
+            e[k] = load_x(from + (i + k * STEP) * step, LEFT(i + k * STEP), least);
         for (int k = 0; k < BESIDE; k++) higher = HIGHER(e[k], higher);
         sum *= exp(top - higher);
         for (int k = 0; k < BESIDE; k++) sum += exp(e[k] - higher);
@@ -112,7 +120,7 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
     }
     const TV most = (TV)fold_top(tree, top), all = (TV)fold_sum(tree, sum * POWER(top - most));
 #ifdef LOGARITHM
-#define RESULT(x) ((x) - most - under)
+#define RESULT(x) ((x)-most - under)
     const TV under = log(all);
 #else
 #define RESULT(x) (POWER_OVER(x, most) * factor)
@@ -140,18 +148,23 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) *x, global MEMORY(Y)
 #ifdef LOGARITHM
     const TV under = log(all);
     for (pos i = first; i < size; i += G * WIDE_STEP)
-        store_y(to + i * apart, APART, LEFT(i), load_x(from + i * step, LEFT(i), least) - most - under);
+        store_y(to + i * apart, APART, LEFT(i),
+                load_x(from + i * step, LEFT(i), least) - most - under);
 #elif defined(KEEP)
     const TV factor = (TV)(T)1 / all;
     for (pos i = first; i < size; i += G * WIDE_STEP) {
         lanes e;
-        if (APART == 1) e.v = load_y(to + i * apart, LEFT(i), 0);
-        else for (pos l = 0; l < V; l++) e.lane[l] = l < LEFT(i) ? LOAD(Y, to, i * apart + l * APART) : 0;
+        if (APART == 1)
+            e.v = load_y(to + i * apart, LEFT(i), 0);
+        else
+            for (pos l = 0; l < V; l++)
+                e.lane[l] = l < LEFT(i) ? LOAD(Y, to, i * apart + l * APART) : 0;
         store_y(to + i * apart, APART, LEFT(i), e.v * factor);
     }
 #else
     for (pos i = first; i < size; i += G * WIDE_STEP)
-        store_y(to + i * apart, APART, LEFT(i), exp(load_x(from + i * step, LEFT(i), least) - most) / all);
+        store_y(to + i * apart, APART, LEFT(i),
+                exp(load_x(from + i * step, LEFT(i), least) - most) / all);
 #endif
 #endif
 }

@@ -58,7 +58,8 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
     if (s->grad ? p->node->body[0] != NULL || from->type.dtype != t
                 : !fac_cl_tail_read(o, p, -1, &s->tail))
         return false;
-    s->tail.from = t, s->tail.result = p->out[0].type.dtype;
+    s->tail.from = t;
+    s->tail.result = p->out[0].type.dtype;
     s->q = (fac_cl_tiling){ .h = *h, .w = *w, .turned = s->grad, .N = g->N, .C = g->C };
     s->q.favourite = !s->grad && (h->kernel > h->stride || w->kernel > w->stride)
                          ? 5
@@ -70,7 +71,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     pooling s;
     if (!o->limits.gpu || !read_problem(o, p, &s)) return false;
-    offer->variants = FAC_CL_QUAD_VARIANTS, offer->version = 1;
+    offer->variants = FAC_CL_QUAD_VARIANTS;
+    offer->version = 1;
     *FAC_DRAFT(offer, pooling) = s;
     offer->seconds = fac_cl_streaming(o, p, 1);
     /* each element in a line of memory of its own, of which caches join some */

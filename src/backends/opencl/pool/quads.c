@@ -3,6 +3,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/pool/quads.h"
+#include "backends/opencl/device/speed.h"
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 #include "cl_quads.h"
@@ -26,7 +27,9 @@ void fac_cl_quad_lay(fac_operand *x) {
     const fac_dims *d = &x->type.dims;
     if (fac_cl_quad_image(x)) return;
     x->layout = fac_layout_plain(d);
-    x->layout.stride[1] = 1, x->layout.stride[3] = d->d[1], x->layout.stride[2] = d->d[1] * d->d[3];
+    x->layout.stride[1] = 1;
+    x->layout.stride[3] = d->d[1];
+    x->layout.stride[2] = d->d[1] * d->d[3];
 }
 
 /* ---- tails ---- */
@@ -46,17 +49,22 @@ static bool add_extra(const fac_opencl *o, fac_problem *p, int input, fac_cl_tai
     }
     if (step[1] > 1) return false;
     const int k = t->extras++;
-    t->input[k] = input, t->dtype[k] = x->type.dtype, t->along[k] = step[1] == 1;
+    t->input[k] = input;
+    t->dtype[k] = x->type.dtype;
+    t->along[k] = step[1] == 1;
     const bool fours =
         x->layout.offset % 4 == 0 && step[0] % 4 == 0 && step[2] % 4 == 0 && step[3] % 4 == 0;
-    t->step[k][0] = step[0], t->step[k][1] = step[2], t->step[k][2] = step[3];
+    t->step[k][0] = step[0];
+    t->step[k][1] = step[2];
+    t->step[k][2] = step[3];
     return !t->along[k] || (fours && fac_cl_quad_type(x->type.dtype));
 }
 
 bool fac_cl_tail_read(const fac_opencl *o, fac_problem *p, int bias, fac_cl_tail *t) {
     memset(t, 0, sizeof *t);
     t->body = p->node->body[0];
-    t->from = p->in[0].type.dtype, t->result = p->out[0].type.dtype;
+    t->from = p->in[0].type.dtype;
+    t->result = p->out[0].type.dtype;
     if (bias >= 0 && p->in[bias].type.dtype != FAC_NONE) {
         fac_operand *b = &p->in[bias]; /* one number for each channel, in a row */
         if (!fac_cl_quad_type(b->type.dtype)) return false;
@@ -240,7 +248,8 @@ static bool go_down(const fac_opencl *o, int64_t tiles, int64_t wide, int64_t H,
 }
 
 bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
-    const int64_t H = q->turned ? q->h.in : q->h.out, W = q->turned ? q->w.in : q->w.out;
+    const int64_t H = q->turned ? q->h.in : q->h.out;
+    const int64_t W = q->turned ? q->w.in : q->w.out;
     const int64_t fours = q->C / 4, sr = q->turned ? q->h.stride : 1,
                   ss = q->turned ? q->w.stride : 1;
     const double work = (double)q->N * (double)H * (double)W * (double)fours,
@@ -269,7 +278,9 @@ bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
         const double rim =
             (1 + 2.0 / (double)(across * q->columns)) * (1 + 2.0 / (double)(down * q->rows));
         if (used / rim <= best) continue;
-        best = used / rim, q->across = (int)across, q->down = (int)down;
+        best = used / rim;
+        q->across = (int)across;
+        q->down = (int)down;
     }
     return parts(high, q->down) <= 65535;
 }
@@ -308,7 +319,8 @@ void fac_cl_tiling_numbers(const fac_cl_tiling *q, const fac_operand *in, const 
 }
 
 void fac_cl_tiling_range(const fac_cl_tiling *q, fac_cl_call *c) {
-    const int64_t H = q->turned ? q->h.in : q->h.out, W = q->turned ? q->w.in : q->w.out;
+    const int64_t H = q->turned ? q->h.in : q->h.out;
+    const int64_t W = q->turned ? q->w.in : q->w.out;
     const int64_t wide = parts(parts(W, q->columns), q->across);
     const int64_t high = parts(H, (q->down_rows ? q->down_rows : q->rows) * q->down);
     c->range =
@@ -323,5 +335,5 @@ double fac_cl_streaming(const fac_opencl *o, const fac_problem *p, int launches)
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return 3e-6 * launches + bytes / fac_cl_bandwidth(o);
+    return fac_cl_costs.quads_call * launches + bytes / fac_cl_bandwidth(o);
 }

@@ -1,4 +1,5 @@
-/* Dot products of four bytes each, added to 32 bits: FAC_DOT says by what, 1 cl_khr_integer_dot_product, 2 NVIDIA's dp4a. */
+/* Dot products of four bytes each, added to 32 bits: FAC_DOT says by what, 1
+ * cl_khr_integer_dot_product, 2 NVIDIA's dp4a. */
 #if FAC_DOT == 2
 static inline uint fac_dot_signed(uint a, uint b, uint c) {
     uint r;
@@ -12,6 +13,10 @@ static inline uint fac_dot_unsigned(uint a, uint b, uint c) {
 }
 #else
 #pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
-static inline uint fac_dot_signed(uint a, uint b, uint c) { return (uint)dot_4x8packed_ss_int(a, b) + c; }
-static inline uint fac_dot_unsigned(uint a, uint b, uint c) { return dot_4x8packed_uu_uint(a, b) + c; }
+static inline uint fac_dot_signed(uint a, uint b, uint c) {
+    return (uint)dot_4x8packed_ss_int(a, b) + c;
+}
+static inline uint fac_dot_unsigned(uint a, uint b, uint c) {
+    return dot_4x8packed_uu_uint(a, b) + c;
+}
 #endif

@@ -22,16 +22,25 @@ typedef struct plan {
     int nin;
 } plan;
 
-/* The two problems that the node is.  The second has the product as its last input. */
+/* The two problems that the node is, and by whom they are solved.  The second has the product as
+ * its last input. */
 typedef struct halves {
     fac_graph *graph; /* of the second's node */
     fac_operand in[OPERANDS], factor[2], matrix;
     fac_problem product, rest;
+    const fac_solver *solver; /* of the product */
+    fac_offer product_offer, rest_offer;
 } halves;
+
+static void drop(void *arg) {
+    halves *h = arg;
+    fac_offer_drop(&h->product_offer);
+    fac_offer_drop(&h->rest_offer);
+    fac_graph_free(h->graph);
+}
 
 static bool halves_of(const fac_problem *p, halves *h) {
     const fac_node *matmul = p->node->body[0]->first;
-    *h = (halves){ 0 };
     if (p->nin >= OPERANDS || !(h->graph = fac_after_product(p->node))) return false;
     h->matrix = (fac_operand){ matmul->out[0]->type, fac_layout_plain(&matmul->out[0]->type.dims),
                                FAC_RUN, NULL };
@@ -59,16 +68,20 @@ static bool halves_of(const fac_problem *p, halves *h) {
     return true;
 }
 
-static const fac_solver *solver_of(fac_device *d, halves *h, fac_offer *best) {
-    const fac_solver *found = NULL;
+/* The best for the product, if one takes it. */
+static bool solve_product(fac_device *d, halves *h) {
     for (int i = 0; i < PRODUCTS; i++) {
         fac_offer one;
-        if (!fac_solver_offer(products[i], d, &h->product, &one) ||
-            (found && one.seconds >= best->seconds))
+        if (!fac_solver_offer(products[i], d, &h->product, &one)) continue;
+        if (h->solver && one.seconds >= h->product_offer.seconds) {
+            fac_offer_drop(&one);
             continue;
-        *best = one, found = products[i];
+        }
+        fac_offer_drop(&h->product_offer);
+        h->product_offer = one;
+        h->solver = products[i];
     }
-    return found;
+    return h->solver;
 }
 
 static size_t product_bytes(const halves *h) {
@@ -76,19 +89,15 @@ static size_t product_bytes(const halves *h) {
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
-    halves h;
-    fac_offer product = { 0 }, rest = { 0 };
-    if (!halves_of(p, &h)) return false;
-    const bool good =
-        solver_of(d, &h, &product) && fac_solver_offer(&fac_cl_elementwise, d, &h.rest, &rest);
-    for (int i = 0; good && i < p->nin; i++)
-        p->in[i].layout = i < 2 ? h.factor[i].layout : h.in[i].layout;
-    if (good) {
-        offer->seconds = product.seconds + rest.seconds;
-        offer->work = product_bytes(&h) + product.work;
-    }
-    fac_graph_free(h.graph);
-    return good;
+    halves *h = fac_offer_keep(offer, sizeof *h, drop);
+    if (!h || !halves_of(p, h) || !solve_product(d, h) ||
+        !fac_solver_offer(&fac_cl_elementwise, d, &h->rest, &h->rest_offer))
+        return false;
+    for (int i = 0; i < p->nin; i++)
+        p->in[i].layout = i < 2 ? h->factor[i].layout : h->in[i].layout;
+    offer->seconds = h->product_offer.seconds + h->rest_offer.seconds;
+    offer->work = product_bytes(h) + h->product_offer.work;
+    return true;
 }
 
 static void done(fac_device *d, void *arg) {
@@ -100,23 +109,21 @@ static void done(fac_device *d, void *arg) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    halves h;
-    fac_offer product = { 0 }, rest = { 0 };
+    halves *h = fac_draft_take(p);
     plan *q = fac_alloc(1, sizeof *q);
-    if (!q || !halves_of(p, &h)) {
-        fac_release(q);
-        return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    }
-    q->nin = p->nin;
-    q->product_bytes = product_bytes(&h);
-    q->solver = solver_of(d, &h, &product);
     fac_status status =
-        q->solver ? fac_solver_make(q->solver, d, &h.product, &product, &q->product, err)
-                  : fac_raise(err, FAC_E_INTERNAL, "%s: not the problem that was offered for",
-                              p->node->op->name);
-    /* its layouts are settled, and elementwise leaves no draft */
-    if (!status) status = fac_solver_make(&fac_cl_elementwise, d, &h.rest, &rest, &q->rest, err);
-    fac_graph_free(h.graph);
+        q ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    if (q) {
+        q->nin = p->nin;
+        q->product_bytes = product_bytes(h);
+        q->solver = h->solver;
+        h->rest.out = p->out;
+        status = fac_solver_make(h->solver, d, &h->product, &h->product_offer, &q->product, err);
+    }
+    if (!status)
+        status = fac_solver_make(&fac_cl_elementwise, d, &h->rest, &h->rest_offer, &q->rest, err);
+    drop(h);
+    fac_release(h);
     if (status)
         done(d, q);
     else

@@ -94,7 +94,8 @@ static void describe(const fac_cl_product *r, const fac_cl_tile *t, fac_cl_gemm 
     out->result = (size_t)fac_dtype_get(r->result)->block_bytes;
     out->sums = fac_cl_sum_bytes(r->dtype);
     out->extras = r->extras;
-    out->right = r->right, out->places = r->places;
+    out->right = r->right;
+    out->places = r->places;
     for (int i = 0; i < r->extras; i++)
         out->extra[i] = (size_t)fac_dtype_get(r->extra_dtype[i])->block_bytes;
 }
@@ -183,7 +184,8 @@ fac_status fac_cl_gemm_run(fac_opencl *o, const fac_cl_gemm *g, const fac_cl_sha
     const fac_cl_tile *t = &g->tile;
     const bool split = t->splits > 1;
     fac_cl_shape s = *shape;
-    s.splits = t->splits, s.each_k = split ? t->each_k : s.K;
+    s.splits = t->splits;
+    s.each_k = split ? t->each_k : s.K;
     const fac_cl_shape whole = fac_cl_placed(g, &s, x);
     fac_cl_arg args[ARGS] = { fac_cl_shape_arg(g, &whole), fac_cl_arg_span(x->a),
                               fac_cl_arg_span(x->b), fac_cl_arg_span(split ? x->work : x->y) };

@@ -1,9 +1,12 @@
-/* The right factor of a product in f16, of which TF32 keeps as many bits: to[n][k], terms up to a multiple of eight, the last ones
- * zeros; after all of them a factor in f32 for each n, a power of two that brings the largest of the row to 256 .. 512. */
-typedef struct { long N, K, padded, from, to, row, column; } packing;
+/* The right factor of a product in f16, of which TF32 keeps as many bits: to[n][k], terms up to a
+ * multiple of eight, the last ones zeros; after all of them a factor in f32 for each n, a power of
+ * two that brings the largest of the row to 256 .. 512. */
+typedef struct {
+    long N, K, padded, from, to, row, column;
+} packing;
 
-kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void pack(const packing s, global const float *restrict from, global ushort *restrict to) {
+kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void pack(
+    const packing s, global const float *restrict from, global ushort *restrict to) {
     local float largest[ITEMS];
     const int id = get_local_id(0);
     global float *factors = (global float *)(to + s.to + s.N * s.padded);

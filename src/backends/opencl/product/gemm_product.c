@@ -35,7 +35,8 @@ bool fac_cl_product_start(const fac_opencl *o, const fac_problem *p, int bias, f
         p->in[1].type.dtype != t)
         return false;
     if (t == FAC_F64 && !o->limits.fp64) return false;
-    r->dtype = t, r->result = p->out[0].type.dtype;
+    r->dtype = t;
+    r->result = p->out[0].type.dtype;
     r->alpha = r->beta = 1;
     r->s.batch = r->s.splits = 1;
     for (int k = 0; k < FAC_CL_BATCH; k++) r->s.z[k] = 1;

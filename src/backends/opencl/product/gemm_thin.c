@@ -95,9 +95,12 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
         double time = fac_cl_speed_of(o)->launch +
                       seconds(o, bytes, groups * (double)splits, s->M == 1 && t->VB >= 4);
         if (splits > 1)
-            time += 4e-6 + 8.0 * (double)(s->M * s->N * s->batch * splits) / fac_cl_bandwidth(o);
+            time += fac_cl_costs.second_launch +
+                    8.0 * (double)(s->M * s->N * s->batch * splits) / fac_cl_bandwidth(o);
         if (splits > 1 && time >= t->seconds) continue;
-        t->seconds = time, t->splits = parts(s->K ? s->K : 1, each), t->each_k = each;
+        t->seconds = time;
+        t->splits = parts(s->K ? s->K : 1, each);
+        t->each_k = each;
     }
     return true;
 }

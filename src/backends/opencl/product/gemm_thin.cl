@@ -1,12 +1,12 @@
-/* A matrix product with few rows: bound by reading b once, so every item keeps the sums of all MR rows for its columns and reads
- * of b what neighbouring items do not.
+/* A matrix product with few rows: bound by reading b once, so every item keeps the sums of all MR
+ * rows for its columns and reads of b what neighbouring items do not.
  *
- * Without ALONG_N the terms of a column are neighbours: L items do CN columns together, V terms at a time, AHEAD times at once.
- * With it columns are: an item does V of them (CN == V), ACROSS items lie side by side and L of those in the direction of the
- * terms.  What L items have is added up as a tree in local memory, in a fixed order.  ALIGNED: V neighbours begin at a multiple
- * of V.
- * B_F16: b lies as gemm_pack_f16.cl leaves it, eight terms are a load.
- * ONCE: b does not fit the second cache, so that nothing of it is there when it is read again: it is the first to make room, and
+ * Without ALONG_N the terms of a column are neighbours: L items do CN columns together, V terms at
+ * a time, AHEAD times at once. With it columns are: an item does V of them (CN == V), ACROSS items
+ * lie side by side and L of those in the direction of the terms.  What L items have is added up as
+ * a tree in local memory, in a fixed order.  ALIGNED: V neighbours begin at a multiple of V. B_F16:
+ * b lies as gemm_pack_f16.cl leaves it, eight terms are a load. ONCE: b does not fit the second
+ * cache, so that nothing of it is there when it is read again: it is the first to make room, and
  * what came before and comes after it stays.  16 bytes at a time, on NVIDIA.
  * PARTIAL: sums of a part of the terms go to y as they are, [part][batch][M][N]. */
 #define OUTS (MR * CN)
@@ -17,7 +17,8 @@
 #else
 #define VEC FAC_CAT(ACC, V)
 #if defined(ALIGNED) && V == 8
-#define LOADS(p, i) ((VEC)(*(global const float4 *)((p) + (i)), *(global const float4 *)((p) + (i) + 4)))
+#define LOADS(p, i)                                                                                \
+    ((VEC)(*(global const float4 *)((p) + (i)), *(global const float4 *)((p) + (i) + 4)))
 #elif defined(ALIGNED)
 #define LOADS(p, i) (*(global const VEC *)((p) + (i)))
 #else
@@ -86,8 +87,9 @@ static inline ACC lanes_of(VEC v) {
 EXCHANGER(exchanged, ACC)
 #endif
 
-kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void product(const shape s, global const MEM *restrict a, global const MEM_B *restrict b, global RESULT *y EXTRA_PARAMS) {
+kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void product(
+    const shape s, global const MEM *restrict a, global const MEM_B *restrict b,
+    global RESULT *y EXTRA_PARAMS) {
     const int id = get_local_id(0), M = s.M, N = s.N;
     const long zi = get_group_id(2) % s.batch, part = get_group_id(2) / s.batch;
     BATCH(zi);
@@ -101,7 +103,9 @@ void product(const shape s, global const MEM *restrict a, global const MEM_B *re
     UNROLL for (int m = 0; m < MR; m++) sum[m] = 0;
     _Pragma("unroll 4") for (int k = first + lane; k < end; k += L) {
         const VEC w = LOADS(b, k * s.b.row);
-        UNROLL for (int m = 0; m < MR; m++) sum[m] = MULTIPLY_ADD((VEC)(LOAD(a, m * s.a.row + k * s.a.column)), w, sum[m]);
+        UNROLL
+        for (int m = 0; m < MR; m++)
+            sum[m] = MULTIPLY_ADD((VEC)(LOAD(a, m * s.a.row + k * s.a.column)), w, sum[m]);
     }
     /* the last item reads columns of its neighbour, too, where they do not come out even */
     const int shift = max(n0 - (N - V), 0);
@@ -115,7 +119,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM_B *re
         for (int j = 0; j < V; j++) out[m * V + j] = x[min(j + shift, V - 1)];
     }
 #else
-    const int lane = id % L, n0 = (get_group_id(0) * TEAMS + id / L) * CN, whole = first + (end - first) / V * V;
+    const int lane = id % L, n0 = (get_group_id(0) * TEAMS + id / L) * CN,
+              whole = first + (end - first) / V * V;
     global const MEM_B *column[CN];
 #ifdef ONCE
     ulong policy;
@@ -134,7 +139,9 @@ void product(const shape s, global const MEM *restrict a, global const MEM_B *re
         UNROLL for (int u = 0; u < AHEAD; u++)
             UNROLL for (int m = 0; m < MR; m++) {
                 const VEC x = LOADS(a, A_AT(m, k + u * L * V));
-                UNROLL for (int j = 0; j < CN; j++) sum[m * CN + j] = MULTIPLY_ADD(x, WIDE(w[u][j]), sum[m * CN + j]);
+                UNROLL
+                for (int j = 0; j < CN; j++)
+                    sum[m * CN + j] = MULTIPLY_ADD(x, WIDE(w[u][j]), sum[m * CN + j]);
             }
     }
 #endif
@@ -143,7 +150,9 @@ void product(const shape s, global const MEM *restrict a, global const MEM_B *re
         UNROLL for (int j = 0; j < CN; j++) w[j] = LOADS_B(column[j], k);
         UNROLL for (int m = 0; m < MR; m++) {
             const VEC x = LOADS(a, A_AT(m, k));
-            UNROLL for (int j = 0; j < CN; j++) sum[m * CN + j] = MULTIPLY_ADD(x, WIDE(w[j]), sum[m * CN + j]);
+            UNROLL
+            for (int j = 0; j < CN; j++)
+                sum[m * CN + j] = MULTIPLY_ADD(x, WIDE(w[j]), sum[m * CN + j]);
         }
     }
     UNROLL for (int o = 0; o < OUTS; o++) out[o] = lanes_of(sum[o]);
@@ -173,7 +182,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM_B *re
                 UNROLL for (int o = 0; o < OUTS; o++) tree[o][id] += tree[o][id + n * APART];
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        UNROLL for (int o = 0; o < OUTS; o++) out[o] = tree[o][id - lane * APART + lane % within * APART];
+        UNROLL
+        for (int o = 0; o < OUTS; o++) out[o] = tree[o][id - lane * APART + lane % within * APART];
     }
 #endif
 
@@ -183,7 +193,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM_B *re
     EXTRA_STARTS
     y += START(s.y);
 #endif
-    UNROLL for (int o = 0; o < OUTS; o++) {         /* each lane its own of them, which stay in registers */
+    UNROLL
+    for (int o = 0; o < OUTS; o++) { /* each lane its own of them, which stay in registers */
         const int m = o / CN, n = n0 + o % CN;
         if (o % L != lane || n >= N) continue;
 #ifdef B_F16

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/speed.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
 
@@ -135,7 +136,11 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
                      fac_cl_tile *best) {
     const fac_cl_shape *s = &r->s;
     fac_cl_tile t = *best;
-    t.TM = c->TM, t.TN = c->TN, t.TK = c->TK, t.RM = c->RM, t.RN = c->RN;
+    t.TM = c->TM;
+    t.TN = c->TN;
+    t.TK = c->TK;
+    t.RM = c->RM;
+    t.RN = c->RN;
     while (t.VA > 1 && !fits_group(o, r, c, &t)) t.VA = 1;
     while (t.VB > 1 && !fits_group(o, r, c, &t)) t.VB = 1;
     if (!fits_group(o, r, c, &t)) return;
@@ -159,10 +164,12 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
         const double share = reaches * (count > units ? 1 : 0.7);
         const double flops = 2.0 * t.TM * t.TN * (double)t.each_k;
         double seconds =
-            4e-6 + fmax(waves * (flops / (unit * share) + 1.5e-6), results_seconds(o, r));
+            fac_cl_costs.product_launch +
+            fmax(waves * (flops / (unit * share) + fac_cl_costs.wave), results_seconds(o, r));
         if (t.splits > 1)
-            seconds += 4e-6 + 8.0 * (double)s->M * (double)s->N * (double)(s->batch * t.splits) /
-                                  fac_cl_bandwidth(o);
+            seconds += fac_cl_costs.second_launch + 8.0 * (double)s->M * (double)s->N *
+                                                        (double)(s->batch * t.splits) /
+                                                        fac_cl_bandwidth(o);
         if (best->TM && seconds >= best->seconds) continue;
         const int64_t each = t.each_k;
         *best = t;
@@ -197,14 +204,17 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
     if (r->variant) {
         const int k = r->variant - 1;
         if (slabs[k].RM) t->RM = slabs[k].RM;
-        t->RN = slabs[k].RN, t->TM = slabs[k].TM, t->TK = slabs[k].TK;
+        t->RN = slabs[k].RN;
+        t->TM = slabs[k].TM;
+        t->TK = slabs[k].TK;
     }
     const int64_t columns = parts(s->N, t->RN * t->VB) * s->batch,
                   want = 4 * (int64_t)o->limits.units;
     while (t->TM > 4 * t->RM && columns * parts(s->M, t->TM) < want)
         t->TM = t->TM / 2 / t->RM * t->RM;
     if (t->TM > s->M) t->TM = (int)(parts(s->M, t->RM) * t->RM);
-    t->splits = 1, t->each_k = s->K;
+    t->splits = 1;
+    t->each_k = s->K;
     const int64_t tasks = columns * parts(s->M, t->TM);
     if (tasks < want && s->K >= 8 * t->TK) {
         t->splits = want / tasks < s->K / (4 * t->TK) ? want / tasks : s->K / (4 * t->TK);
@@ -215,8 +225,8 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
                  all = (double)(parts(s->N, t->RN * t->VB) * t->RN * t->VB);
     /* a gpu runs one of these items as slowly as one lane of many: only where nothing else is
      * offered */
-    t->seconds = 1e-5 + 2 * rows * all * (double)(s->K * s->batch) /
-                            (fac_cl_flops(o) * (o->limits.gpu ? 0.002 : 0.5));
+    t->seconds = fac_cl_costs.vector_launch + 2 * rows * all * (double)(s->K * s->batch) /
+                                                  (fac_cl_flops(o) * (o->limits.gpu ? 0.002 : 0.5));
     return (size_t)(t->TK + t->TM) * (size_t)(t->RN * t->VB) * fac_cl_sum_bytes(r->dtype) <=
            o->limits.local;
 }

@@ -1,21 +1,26 @@
-/* A matrix product by single items, for devices whose items have vector registers of their own: a cpu.  An item computes NR = NV
- * vectors of VW columns of MB rows, MR rows at a time in registers.  Slabs of KC rows of b are brought into its own memory first,
- * in the order of their use; sums wait there between slabs, and each slab is summed by itself: rounding errors grow with the root
- * of KC and of the number of slabs, not of all of K.  PANELS: a lies in the order of its use, too, [panel of MR rows][k][row].
- * REACH: an integer that holds the steps from the first image of the columns on: the wider, the fewer a vector has. */
+/* A matrix product by single items, for devices whose items have vector registers of their own: a
+ * cpu.  An item computes NR = NV vectors of VW columns of MB rows, MR rows at a time in registers.
+ * Slabs of KC rows of b are brought into its own memory first, in the order of their use; sums wait
+ * there between slabs, and each slab is summed by itself: rounding errors grow with the root of KC
+ * and of the number of slabs, not of all of K.  PANELS: a lies in the order of its use, too, [panel
+ * of MR rows][k][row]. REACH: an integer that holds the steps from the first image of the columns
+ * on: the wider, the fewer a vector has. */
 #define NR (NV * VW)
 #define VEC FAC_CAT(ACC, VW)
 #define VLOAD FAC_CAT(vload, VW)
 #define VSTORE FAC_CAT(vstore, VW)
 #define UNROLL _Pragma("unroll")
 
-kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void product(const shape s, global const MEM *restrict a, global const MEM *restrict b,
-             global RESULT *y TABLES_PARAMS PLACES_PARAMS EXTRA_PARAMS) {
-    local ACC slab[KC * NR] __attribute__((aligned(64))), sums[MB * NR] __attribute__((aligned(64)));
-    const int m0 = get_group_id(0) * MB, n0 = get_group_id(1) * NR, M = s.M, N = s.N, inner_n = s.inner_n;
+kernel __attribute__((reqd_work_group_size(1, 1, 1))) void product(
+    const shape s, global const MEM *restrict a, global const MEM *restrict b,
+    global RESULT *y TABLES_PARAMS PLACES_PARAMS EXTRA_PARAMS) {
+    local ACC slab[KC * NR] __attribute__((aligned(64))),
+        sums[MB * NR] __attribute__((aligned(64)));
+    const int m0 = get_group_id(0) * MB, n0 = get_group_id(1) * NR, M = s.M, N = s.N,
+              inner_n = s.inner_n;
     const int m1 = min(M, m0 + MB), columns = min(NR, N - n0);
-    const bool straight = n0 / inner_n == (n0 + columns - 1) / inner_n;     /* all columns of one image */
+    const bool straight =
+        n0 / inner_n == (n0 + columns - 1) / inner_n; /* all columns of one image */
     const long zi = get_group_id(2) % s.batch, part = get_group_id(2) / s.batch;
     BATCH(zi);
     const int first = part * s.each_k, end = min((int)s.K, first + (int)s.each_k);
@@ -23,9 +28,9 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
 #if defined(PATCHES)
     int depth[NR], height[NR], width[NR];
     const int of = n0 / inner_n;
-    REACH image[NR];                                /* from the first one of these columns */
+    REACH image[NR]; /* from the first one of these columns */
     b += of * s.b.outer;
-    int run = 1;                                    /* pixels that are neighbours in one row */
+    int run = 1; /* pixels that are neighbours in one row */
     for (int j = 0; j < NR; j++) {
         const int n = min(n0 + j, N - 1);
         const int4 pixel = pixels[s.pixels + n % inner_n];
@@ -38,7 +43,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
     for (int i = 0; i < (m1 - m0 + MR - 1) / MR * MR * NR; i++) sums[i] = 0;
 #if !defined(PATCHES) && !defined(TAPS)
     const long first_column = n0 / inner_n * s.b.outer + n0 % inner_n;
-    if (columns < NR) for (int i = 0; i < min(KC, end - first) * NR; i++) slab[i] = 0;
+    if (columns < NR)
+        for (int i = 0; i < min(KC, end - first) * NR; i++) slab[i] = 0;
 #endif
     for (int k0 = first; k0 < end; k0 += KC) {
         const int kc = min(KC, end - k0);
@@ -51,10 +57,11 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             if (run == NR && lines && INSIDE(width[0] + t.w, W) && INSIDE(width[NR - 1] + t.w, W))
                 for (int j = 0; j < NR; j++) to[j] = LOAD(b, image[0] + t.x + j);
             else {
-                /* without branches, so that it becomes vectors; what is not there is read from the first element */
-                _Pragma("clang loop vectorize(assume_safety)")
-                for (int j = 0; j < NR; j++) {
-                    const bool in = INSIDE(width[j] + t.w, W) & INSIDE(height[j] + t.z, H) & INSIDE(depth[j] + t.y, D);
+                /* without branches, so that it becomes vectors; what is not there is read from the
+                 * first element */
+                _Pragma("clang loop vectorize(assume_safety)") for (int j = 0; j < NR; j++) {
+                    const bool in = INSIDE(width[j] + t.w, W) & INSIDE(height[j] + t.z, H) &
+                                    INSIDE(depth[j] + t.y, D);
                     const ACC v = LOAD(b, in ? image[j] + t.x : 0);
                     to[j] = in ? v : 0;
                 }
@@ -70,7 +77,8 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
             }
 #else
 #ifdef SPLIT_K
-            global const MEM *from = b + ((k0 + k) / (int)s.inner_k * s.b.outer + (k0 + k) % (int)s.inner_k * s.b.row);
+            global const MEM *from =
+                b + ((k0 + k) / (int)s.inner_k * s.b.outer + (k0 + k) % (int)s.inner_k * s.b.row);
 #else
             global const MEM *from = b + (k0 + k) * s.b.row;
 #endif
@@ -78,9 +86,10 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
                 from += first_column;
                 for (int j = 0; j < NR; j++) to[j] = LOAD(from, j);
             } else if (straight && s.b.column == 1) {
-                int j = 0;                              /* eights are vectors */
+                int j = 0; /* eights are vectors */
                 from += first_column;
-                for (; j + 8 <= columns; j += 8) UNROLL for (int l = 0; l < 8; l++) to[j + l] = LOAD(from, j + l);
+                for (; j + 8 <= columns; j += 8) UNROLL
+                for (int l = 0; l < 8; l++) to[j + l] = LOAD(from, j + l);
                 for (; j < columns; j++) to[j] = LOAD(from, j);
             } else
 #ifdef SPLIT_K
@@ -96,17 +105,20 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
         for (int m = m0; m < m1; m += MR) {
             VEC sum[MR][NV];
             global const MEM *row[MR];
-            UNROLL for (int i = 0; i < MR; i++) {
+            UNROLL
+            for (int i = 0; i < MR; i++) {
 #ifdef PANELS
                 row[i] = a + m * (long)s.K + i;
 #else
                 row[i] = a + min(m + i, m1 - 1) * s.a.row;
 #endif
-                UNROLL for (int j = 0; j < NV; j++) sum[i][j] = 0;
+                UNROLL
+                for (int j = 0; j < NV; j++) sum[i][j] = 0;
             }
             for (int k = 0; k < kc; k++) {
 #ifdef SPLIT_K
-                const long at = (k0 + k) / (int)s.inner_k * s.a.outer + (k0 + k) % (int)s.inner_k * s.a.column;
+                const long at =
+                    (k0 + k) / (int)s.inner_k * s.a.outer + (k0 + k) % (int)s.inner_k * s.a.column;
 #else
 #ifdef PANELS
                 const long at = (k0 + k) * MR;
@@ -115,17 +127,21 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
 #endif
 #endif
                 VEC vb[NV];
-                UNROLL for (int j = 0; j < NV; j++) vb[j] = VLOAD(j, slab + k * NR);
-                UNROLL for (int i = 0; i < MR; i++) {
+                UNROLL
+                for (int j = 0; j < NV; j++) vb[j] = VLOAD(j, slab + k * NR);
+                UNROLL
+                for (int i = 0; i < MR; i++) {
                     const VEC va = (VEC)(LOAD(row[i], at));
-                    UNROLL for (int j = 0; j < NV; j++) sum[i][j] = MULTIPLY_ADD(va, vb[j], sum[i][j]);
+                    UNROLL
+                    for (int j = 0; j < NV; j++) sum[i][j] = MULTIPLY_ADD(va, vb[j], sum[i][j]);
                 }
             }
-            UNROLL for (int i = 0; i < MR; i++)
-                UNROLL for (int j = 0; j < NV; j++) {
-                    local ACC *to = sums + (m + i - m0) * NR;
-                    VSTORE(VLOAD(j, to) + sum[i][j], j, to);
-                }
+            UNROLL
+            for (int i = 0; i < MR; i++) UNROLL
+            for (int j = 0; j < NV; j++) {
+                local ACC *to = sums + (m + i - m0) * NR;
+                VSTORE(VLOAD(j, to) + sum[i][j], j, to);
+            }
         }
     }
 #ifdef PARTIAL
@@ -140,12 +156,14 @@ void product(const shape s, global const MEM *restrict a, global const MEM *rest
         if (straight)
             for (int j = 0; j < columns; j++) {
                 const long outer = n0 / inner_n, column = PLACE(n0 % inner_n + j);
-                STORE(y, m * s.y.row + outer * s.y.outer + column * Y_COLUMN, FINISH(x[j], m, outer, column));
+                STORE(y, m * s.y.row + outer * s.y.outer + column * Y_COLUMN,
+                      FINISH(x[j], m, outer, column));
             }
         else
             for (int j = 0; j < columns; j++) {
                 const long outer = (n0 + j) / inner_n, column = PLACE((n0 + j) % inner_n);
-                STORE(y, m * s.y.row + outer * s.y.outer + column * Y_COLUMN, FINISH(x[j], m, outer, column));
+                STORE(y, m * s.y.row + outer * s.y.outer + column * Y_COLUMN,
+                      FINISH(x[j], m, outer, column));
             }
     }
 #endif

@@ -1,30 +1,14 @@
 /* linear/blocks: a linear layer whose weights stay in blocks of few bits, with x in f32
  * (linear_blocks.cl).  What decides is how long the weights take to be read: once for each
  * FEW rows of x. */
-#include "backends/opencl/device/calls.h"
 #include "backends/opencl/device/speed.h"
+#include "backends/opencl/product/blocks.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_linear_blocks.h"
 #include "op_list.h"
 
 enum { X, W, BIAS, INPUTS, FEW = 8, LANES = 32, GROUP = 128, GROUP_OF_CPU = 4 };
-
-static const struct {
-    fac_dtype type;
-    const char *name;
-} types[] = { { FAC_Q8_0, "Q8_0" },
-              { FAC_Q4_0, "Q4_0" },
-              { FAC_Q4_1, "Q4_1" },
-              { FAC_Q4_K, "Q4_K" },
-              { FAC_Q6_K, "Q6_K" } };
-enum { TYPES = sizeof types / sizeof *types };
-
-static const char *name_of(fac_dtype t) {
-    for (int k = 0; k < TYPES; k++)
-        if (types[k].type == t) return types[k].name;
-    return NULL;
-}
 
 /* Rows of x that meet a unit of weights at once. */
 static int together(int64_t M) {
@@ -40,7 +24,8 @@ static int64_t rows_of(const fac_problem *p) {
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     const fac_dtype bias = p->in[BIAS].type.dtype;
-    if (p->node->body[0] || p->in[X].type.dtype != FAC_F32 || !name_of(p->in[W].type.dtype))
+    if (p->node->body[0] || p->in[X].type.dtype != FAC_F32 ||
+        !fac_cl_blocks_name(p->in[W].type.dtype))
         return false;
     if (p->in[W].type.dims.d[1] <= 0 || (bias != FAC_NONE && bias != FAC_F32)) return false;
     for (int i = 0; i <= INPUTS; i++) {
@@ -57,7 +42,6 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    const fac_dtype_info *t = fac_dtype_get(p->in[W].type.dtype);
     const fac_dims *w = &p->in[W].type.dims;
     const int64_t M = rows_of(p), N = w->d[0];
     const int lanes = o->limits.gpu ? LANES : 1, each = together(M);
@@ -66,12 +50,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
     if (!M || !N) return FAC_OK;
-    fac_text_print(&options,
-                   "-DV=1 -DT=float -DTYPE_%s -DBYTES=%d -DUNITS=%d -DLANES=%d -DROWS=%d -DTM=%d",
-                   name_of(p->in[W].type.dtype), (int)t->block_bytes, (int)t->block_elements / 8,
-                   lanes, group / lanes, each);
+    fac_cl_option_blocks(p->in[W].type.dtype, &options);
+    fac_text_print(&options, " -DLANES=%d -DROWS=%d -DTM=%d", lanes, group / lanes, each);
     const fac_status status =
-        fac_cl_call_new(o, plan, fac_kernel_linear_blocks, &options, "rows", &c, err);
+        fac_cl_call_blocks(o, plan, fac_kernel_linear_blocks, &options, "rows", &c, err);
     fac_text_free(&options);
     FAC_TRY(status);
     fac_cl_call_in(c, p, X);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
+#include "backends/opencl/device/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -72,16 +73,20 @@ static void linear_steps(const fac_problem *p, rows *w, fac_cl_product *r) {
     r->s.K = f->type.dims.d[1];
     for (int k = 0; k < w->dims; k++) w->step[0][k] = x->layout.stride[k];
     r->s.a.column = x->layout.stride[w->dims];
-    r->s.b.row = f->layout.stride[1], r->s.b.column = f->layout.stride[0];
+    r->s.b.row = f->layout.stride[1];
+    r->s.b.column = f->layout.stride[0];
 }
 
 static void gemm_steps(const fac_problem *p, rows *w, fac_cl_product *r) {
     const fac_gemm_opts *o = p->node->attrs;
     const fac_layout *a = &p->in[0].layout, *b = &p->in[1].layout;
     r->s.K = p->in[0].type.dims.d[!o->trans_a];
-    w->step[0][0] = a->stride[o->trans_a], r->s.a.column = a->stride[!o->trans_a];
-    r->s.b.row = b->stride[o->trans_b], r->s.b.column = b->stride[!o->trans_b];
-    r->alpha = o->alpha, r->beta = o->beta;
+    w->step[0][0] = a->stride[o->trans_a];
+    r->s.a.column = a->stride[!o->trans_a];
+    r->s.b.row = b->stride[o->trans_b];
+    r->s.b.column = b->stride[!o->trans_b];
+    r->alpha = o->alpha;
+    r->beta = o->beta;
 }
 
 /* Integers are scaled by whole numbers only: real factors truncate, which is not what a sum modulo
@@ -132,7 +137,8 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     s->y.column = last[2];
     for (int i = 0; i < r->extras; i++) {
         put(&w, 3 + i, &s->e[i]);
-        s->e[i].at = p->in[r->input[i]].layout.offset, s->e[i].column = last[3 + i];
+        s->e[i].at = p->in[r->input[i]].layout.offset;
+        s->e[i].column = last[3 + i];
     }
     return true;
 }
@@ -149,7 +155,9 @@ static bool in_quads(fac_opencl *o, fac_cl_product *r) {
     if ((r->dtype != FAC_I8 && r->dtype != FAC_U8) || !r->s.K || r->s.K % 4) return false;
     if (!fac_cl_has_path(o, FAC_CL_DOT8) && !fac_cl_has_path(o, FAC_CL_DOT8_NVIDIA)) return false;
     r->quads = true;
-    r->s.K /= 4, r->s.a.column *= 4, r->s.b.row *= 4;
+    r->s.K /= 4;
+    r->s.a.column *= 4;
+    r->s.b.row *= 4;
     return true;
 }
 
@@ -185,7 +193,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     /* few rows: tiles are mostly empty, and read what the product is bound by at half of the
      * bandwidth at best */
     const double bytes = (double)(r.s.K * r.s.N * r.s.batch) * fac_dtype_get(r.dtype)->block_bytes,
-                 least = 4e-6 + 2 * bytes / fac_cl_bandwidth(o);
+                 least = fac_cl_costs.product_launch + 2 * bytes / fac_cl_bandwidth(o);
     if (r.s.M <= FEW && f->way != FAC_CL_THIN && offer->seconds < least) offer->seconds = least;
     offer->work = fac_cl_gemm_work(&t, &r);
     *FAC_DRAFT(offer, draft) = (draft){ r, t };

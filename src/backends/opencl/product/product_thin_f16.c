@@ -3,6 +3,7 @@
  * Such a product is as long as the matrix' way from memory, which is half as long then; the rows
  * stay what they are, so that errors are below those of TF32's own products. */
 #include "backends/opencl/product/gemm.h"
+#include "backends/opencl/device/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -30,7 +31,8 @@ static bool read(const fac_opencl *o, const fac_problem *p, plan *q) {
     if (!fac_cl_product_read(o, p, &q->r) || q->r.dtype != FAC_F32 || s->batch != 1 || !s->K ||
         p->variant)
         return false;
-    q->row = s->b.row, q->column = s->b.column;
+    q->row = s->b.row;
+    q->column = s->b.column;
     q->r.b_f16 = true;
     s->b = (fac_cl_matrix){ .row = 1, .column = (s->K + EIGHT - 1) / EIGHT * EIGHT };
     return true;
@@ -50,9 +52,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
         if (i == 1 || p->in[i].layout.block)
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!read(o, p, &q) || !fac_cl_tile_choose(o, &q.r, FAC_CL_THIN, &t)) return false;
-    offer->seconds = t.seconds, offer->version = FAC_CL_TILE_VERSION;
+    offer->seconds = t.seconds;
+    offer->version = FAC_CL_TILE_VERSION;
     if (p->in[1].time == FAC_RUN)
-        offer->seconds += 4e-6 + 1.5 * (double)fac_type_bytes(&p->in[1].type) / fac_cl_bandwidth(o);
+        offer->seconds += fac_cl_costs.second_launch +
+                          1.5 * (double)fac_type_bytes(&p->in[1].type) / fac_cl_bandwidth(o);
     *FAC_DRAFT(offer, draft) = (draft){ q, t };
     offer->work = fac_cl_gemm_work(&t, &q.r);
     offer->packed[1] =

@@ -141,8 +141,10 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_fold 
 static void narrow(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing) {
     if (!o->limits.gpu || !f->columns) return;
     while (f->beside * f->width * fac_dtype_get(computing)->block_bytes > SECTOR &&
-           f->team * 2 <= f->count)
-        f->beside /= 2, f->team *= 2;
+           f->team * 2 <= f->count) {
+        f->beside /= 2;
+        f->team *= 2;
+    }
     f->across = f->team;
 }
 

@@ -1,14 +1,17 @@
-/* Running sums and products along lines, and the first k of a line in order.  A group of G items does a line; all operands lie
- * contiguous as [outer, size, inner].  Options: those of elements.cl, V == 1; X; G; RUN. */
+/* Running sums and products along lines, and the first k of a line in order.  A group of G items
+ * does a line; all operands lie contiguous as [outer, size, inner].  Options: those of elements.cl,
+ * V == 1; X; G; RUN. */
 #ifdef SCAN
-#define MEET(a, b) ((a) OPERATOR (b))
-typedef struct { long x, y, units, size, inner; } numbers;
+#define MEET(a, b) ((a)OPERATOR(b))
+typedef struct {
+    long x, y, units, size, inner;
+} numbers;
 
 /* y_i = x_0 .. x_i (EXCLUSIVE: .. x_(i - 1)), from the end when REVERSED. */
 #ifdef REVERSED
 #define PLACE(i) ((long)(size - 1 - (i)) * inner)
 #else
-#define PLACE(i) ((long)(i) * inner)
+#define PLACE(i) ((long)(i)*inner)
 #endif
 #ifdef EXCLUSIVE
 #define RESULT(before, after) (before)
@@ -17,10 +20,11 @@ typedef struct { long x, y, units, size, inner; } numbers;
 #endif
 
 #ifdef RUN
-/* Tiles of the line come through local memory, neighbours to neighbouring items; each item folds RUN of them, learns what comes
- * before, and goes over them again. */
-kernel void scan(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y) {
-    const pos line = (pos)get_group_id(0), size = (pos)s.size, inner = (pos)s.inner, item = (pos)get_local_id(0);
+/* Tiles of the line come through local memory, neighbours to neighbouring items; each item folds
+ * RUN of them, learns what comes before, and goes over them again. */
+kernel void scan(const numbers s, global const MEMORY(X) * x, global MEMORY(X) * y) {
+    const pos line = (pos)get_group_id(0), size = (pos)s.size, inner = (pos)s.inner,
+              item = (pos)get_local_id(0);
     const long from = (long)line / inner * size * inner + line % inner;
     local T tile[G][RUN + 1], sums[G];
     local T *mine = tile[item];
@@ -56,10 +60,12 @@ kernel void scan(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y
 }
 #else
 /* Each item folds a stretch, learns what comes before it, and goes over it again. */
-kernel void scan(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y) {
-    const pos line = (pos)get_group_id(0), size = (pos)s.size, inner = (pos)s.inner, item = (pos)get_local_id(0);
+kernel void scan(const numbers s, global const MEMORY(X) * x, global MEMORY(X) * y) {
+    const pos line = (pos)get_group_id(0), size = (pos)s.size, inner = (pos)s.inner,
+              item = (pos)get_local_id(0);
     const long from = (long)line / inner * size * inner + line % inner;
-    const pos each = (size + G - 1) / G, first = min(item * each, size), last = min(first + each, size);
+    const pos each = (size + G - 1) / G, first = min(item * each, size),
+              last = min(first + each, size);
     local T before[G];
     T total = START;
     for (pos i = first; i < last; i++) total = MEET(total, LOAD(X, x, s.x + from + PLACE(i)));
@@ -85,12 +91,18 @@ kernel void scan(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y
 /* Is a, at i, before b, at k?  Of equals the first. */
 static inline bool before(T a, pos i, T b, pos k) { return ABOVE(a, b) || (!ABOVE(b, a) && i < k); }
 
-typedef struct { long x, y, index, units, size, inner, k, has; } numbers;
+typedef struct {
+    long x, y, index, units, size, inner, k, has;
+} numbers;
 
-/* The next one in order is the first of all that come after the one found last; so k passes over the line. */
-kernel void top(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y, global long *index) {
-    const pos line = (pos)get_group_id(0), size = (pos)s.size, inner = (pos)s.inner, item = (pos)get_local_id(0);
-    const long from = (long)line / inner * size * inner + line % inner, to = (long)line / inner * s.k * inner + line % inner;
+/* The next one in order is the first of all that come after the one found last; so k passes over
+ * the line. */
+kernel void top(const numbers s, global const MEMORY(X) * x, global MEMORY(X) * y,
+                global long *index) {
+    const pos line = (pos)get_group_id(0), size = (pos)s.size, inner = (pos)s.inner,
+              item = (pos)get_local_id(0);
+    const long from = (long)line / inner * size * inner + line % inner,
+               to = (long)line / inner * s.k * inner + line % inner;
     local T values[G];
     local pos places[G];
     T last = 0;
@@ -100,14 +112,16 @@ kernel void top(const numbers s, global const MEMORY(X) *x, global MEMORY(X) *y,
         pos at = -1;
         for (pos i = item; i < size; i += G) {
             const T e = LOAD(X, x, s.x + from + (long)i * inner);
-            if ((n == 0 || before(last, last_at, e, i)) && (at < 0 || before(e, i, best, at))) best = e, at = i;
+            if ((n == 0 || before(last, last_at, e, i)) && (at < 0 || before(e, i, best, at)))
+                best = e, at = i;
         }
         values[item] = best;
         places[item] = at;
         for (int m = G / 2; m > 0; m /= 2) {
             barrier(CLK_LOCAL_MEM_FENCE);
             if (item < m && places[item + m] >= 0 &&
-                (places[item] < 0 || before(values[item + m], places[item + m], values[item], places[item]))) {
+                (places[item] < 0 ||
+                 before(values[item + m], places[item + m], values[item], places[item]))) {
                 values[item] = values[item + m];
                 places[item] = places[item + m];
             }

@@ -117,7 +117,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
             if (n && (n == INPUTS || i == p->nin)) {
                 FAC_TRY(add_inputs(o, p, plan, in, n, before, err));
                 before += chunks;
-                n = 0, chunks = 0;
+                n = 0;
+                chunks = 0;
             }
             if (mine) in[n++] = i, chunks += chunks_of(&p->in[i]);
         }

@@ -1,8 +1,11 @@
-/* Sums of squares of several tensors: a group of G items does a chunk of one of them, `gather` adds up what all chunks gave.
- * Options: those of elements.cl and team.cl (C == 1); X; INPUTS: x0, x1, ... as the parameters of the kernel; PICK: the statement
- * that sets x and n for a chunk, which counts on from there. */
+/* Sums of squares of several tensors: a group of G items does a chunk of one of them, `gather` adds
+ * up what all chunks gave. Options: those of elements.cl and team.cl (C == 1); X; INPUTS: x0, x1,
+ * ... as the parameters of the kernel; PICK: the statement that sets x and n for a chunk, which
+ * counts on from there. */
 #ifdef INPUTS
-typedef struct { long at[COUNT], to, first[COUNT + 1], size[COUNT], before; } numbers;
+typedef struct {
+    long at[COUNT], to, first[COUNT + 1], size[COUNT], before;
+} numbers;
 
 LOADER(load_x, X)
 FOLDER(fold, PLUS)
@@ -10,10 +13,9 @@ enum { BLOCK = 64 };
 
 kernel void squares(const numbers s, INPUTS, global T *to) {
     TREE_OF_TEAM
-    global const MEMORY(X) *x;
+    global const MEMORY(X) * x;
     long chunk = get_group_id(0), n;
-    PICK
-    const long first = chunk * CHUNK, last = min(first + CHUNK, n);
+    PICK const long first = chunk * CHUNK, last = min(first + CHUNK, n);
     TV total = (TV)(T)0;
     for (long i = first + MY_PART * V; i < last;) {
         TV sum = (TV)(T)0;
@@ -29,10 +31,12 @@ kernel void squares(const numbers s, INPUTS, global T *to) {
     if (MY_PART == 0) to[s.to + s.before + get_group_id(0)] = r;
 }
 #else
-typedef struct { long from, y, count; } numbers;
+typedef struct {
+    long from, y, count;
+} numbers;
 FOLDER(fold, PLUS)
 
-kernel void gather(const numbers s, global const T *from, global MEMORY(X) *y) {
+kernel void gather(const numbers s, global const T *from, global MEMORY(X) * y) {
     TREE_OF_TEAM
     T sum = 0;
     for (long i = MY_PART; i < s.count; i += G) sum += from[s.from + i];

@@ -23,7 +23,8 @@ typedef struct fac_nv_heads {
 typedef struct fac_nv_mask {
     fac_dtype type;
     int64_t batch, head, row, key;
-} fac_nv_mask; /* type FAC_NONE: none */
+    int64_t each, group; /* sequences of a group; elements from one group to the next */
+} fac_nv_mask;           /* type FAC_NONE: none */
 
 typedef struct fac_nv_attention {
     fac_nv_mode mode;

@@ -33,13 +33,14 @@ void fac_nv_heads_want(fac_operand *o) {
     o->layout.halo = 0;
 }
 
-/* A mask broadcasts to B, H, Q, T. */
-static fac_nv_mask mask_of(fac_operand *o) {
+/* A mask broadcasts to B, H, Q, T, or with five dims, groups and sequences of each, to those. */
+static fac_nv_mask mask_of(fac_operand *o, int64_t B) {
     fac_nv_mask m = { .type = o->type.dtype };
-    int64_t *const step[] = { &m.key, &m.row, &m.head, &m.batch };
+    int64_t *const step[] = { &m.key, &m.row, &m.head, &m.batch, &m.group };
     if (o->layout.block) o->layout = fac_layout_plain(&o->type.dims);
     const int n = o->type.dims.n;
-    for (int k = 0; k < n && k < 4; k++)
+    m.each = n == 5 ? o->type.dims.d[1] : B;
+    for (int k = 0; k < n && k < 5; k++)
         *step[k] = o->type.dims.d[n - 1 - k] == 1 ? 0 : o->layout.stride[n - 1 - k];
     return m;
 }
@@ -57,11 +58,19 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps,
     a->causal = fac_attr_flag(p->node, "causal");
     for (int i = 0; i < 3; i++) fac_nv_heads_want(&p->in[i]);
     fac_nv_heads_want(y);
-    a->q = fac_nv_heads_of(&p->in[0], q_heads), a->k = fac_nv_heads_of(&p->in[1], kv_heads);
-    a->v = fac_nv_heads_of(&p->in[2], kv_heads), a->y = fac_nv_heads_of(y, q_heads);
-    a->B = p->in[0].type.dims.d[0], a->H = a->q.heads, a->Q = a->q.rows, a->D = a->q.size;
-    a->G = a->k.heads, a->T = a->k.rows, a->E = a->v.size;
-    a->d = (int)fac_nv_up(a->D, 16) * 16, a->e = (int)fac_nv_up(a->E, 16) * 16;
+    a->q = fac_nv_heads_of(&p->in[0], q_heads);
+    a->k = fac_nv_heads_of(&p->in[1], kv_heads);
+    a->v = fac_nv_heads_of(&p->in[2], kv_heads);
+    a->y = fac_nv_heads_of(y, q_heads);
+    a->B = p->in[0].type.dims.d[0];
+    a->H = a->q.heads;
+    a->Q = a->q.rows;
+    a->D = a->q.size;
+    a->G = a->k.heads;
+    a->T = a->k.rows;
+    a->E = a->v.size;
+    a->d = (int)fac_nv_up(a->D, 16) * 16;
+    a->e = (int)fac_nv_up(a->E, 16) * 16;
     if (a->B < 1 || a->H < 1 || a->G < 1 || a->Q < 1 || a->T < 1 || a->D < 1 || a->E < 1)
         return false;
     if (a->D > WIDEST || a->E > WIDEST) return false;
@@ -69,7 +78,7 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps,
     if (a->scale == 0) a->scale = 1 / sqrt((double)a->D);
     if (!(a->scale > 0)) return false; /* the largest product is the largest score */
     if (p->in[mask].type.dtype != FAC_NONE) {
-        a->mask = mask_of(&p->in[mask]);
+        a->mask = mask_of(&p->in[mask], a->B);
         const int64_t keys = p->in[mask].type.dims.d[p->in[mask].type.dims.n - 1];
         if (keys < a->T) a->T = keys; /* a shorter mask lets the keys after it take no part */
     }
@@ -88,8 +97,8 @@ void fac_nv_heads_numbers(const fac_nv_heads *h, fac_cl_call *c) {
 
 void fac_nv_attention_mask_numbers(const fac_nv_attention *a, fac_cl_call *c) {
     const fac_nv_mask *m = &a->mask;
-    const int64_t step[] = { m->batch, m->head, m->row, m->key };
-    for (int k = 0; k < 4; k++) fac_cl_call_number(c, step[k]);
+    const int64_t step[] = { m->each, m->group, m->batch, m->head, m->row, m->key };
+    for (int k = 0; k < 6; k++) fac_cl_call_number(c, step[k]);
     fac_cl_call_real(c, a->scale, FAC_F32);
 }
 

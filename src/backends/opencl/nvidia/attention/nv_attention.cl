@@ -29,7 +29,8 @@
 typedef struct args {
     long q, k, v, mask, y, lse, maps;
     long H, ratio, queries, keys, tiles, before, d, e, q_batch, q_head, q_row, y_batch, y_head, y_row;
-    long k_batch, k_head, k_row, v_batch, v_head, v_row, m_batch, m_head, m_row, m_key, scale, all;
+    long k_batch, k_head, k_row, v_batch, v_head, v_row;
+    long m_each, m_group, m_batch, m_head, m_row, m_key, scale, all;
 } args;
 #define TILES(a) (((int)(a)->queries + ROWS - 1) / ROWS)    /* of a head */
 
@@ -303,7 +304,7 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
         rows r = { .top = { -INFINITY, -INFINITY }, .first = w.first + group * 64, .row0 = row0, .t = t };
 #ifdef MASKED
         r.scale = 1;
-        global const MEMORY(M) *m_at = mask + a.mask + w.b * a.m_batch + w.h * a.m_head;
+        global const MEMORY(M) *m_at = mask + MASK_OF(a, w.b, w.h);
 #else
         r.scale = as_float((int)a.scale) * LOG2E;
         global const MEMORY(M) *m_at = 0;

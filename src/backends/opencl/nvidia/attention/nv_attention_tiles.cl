@@ -1,9 +1,11 @@
-/* What the kernels of attention share: numbers in memory and in the matrix units, tiles of rows as wgmma reads them from local
- * memory, how these get there, and how products leave.  After nv_common.cl.
+/* What the kernels of attention share: numbers in memory and in the matrix units, tiles of rows as
+ * wgmma reads them from local memory, how these get there, and how products leave.  After
+ * nv_common.cl.
  *
- * Options: X the type of the operands (f32, bf16, f16); KIND what the units multiply (tf32, bf16, f16); SAME: both are one; SPLIT:
- * f32 as the sum of two tf32; ALIGNED: rows of X begin at multiples of 16 bytes; M, BOOLS: the type of a mask; CHUNKS: 16
- * bytes of all results can be stored at once; MAPS, PACK and further ones: see below. */
+ * Options: X the type of the operands (f32, bf16, f16); KIND what the units multiply (tf32, bf16,
+ * f16); SAME: both are one; SPLIT: f32 as the sum of two tf32; ALIGNED: rows of X begin at
+ * multiples of 16 bytes; M, BOOLS: the type of a mask; CHUNKS: 16 bytes of all results can be
+ * stored at once; MAPS, PACK and further ones: see below. */
 INLINE void put_chunk(uint a, uint4 v) {
     const uint x[] = { v.x, v.y, v.z, v.w };
     nv_local_store4(a, x);
@@ -25,15 +27,21 @@ INLINE uint nv_other_word(uint x, int mask) {
     return y;
 }
 
-/* One item of the four warps arrives: predicated, since ptxas lets no wgmma run on over a branch. */
+/* One item of the four warps arrives: predicated, since ptxas lets no wgmma run on over a branch.
+ */
 INLINE void nv_barrier_arrive_if(uint b, bool arrives) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}\n"
-                 ::"r"(b), "r"((uint)arrives) : "memory");
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}\n" ::
+            "r"(b),
+        "r"((uint)arrives)
+        : "memory");
 }
 /* x, or -infinity where a > b: no branch, which would keep ptxas from letting wgmma run on. */
 INLINE float nv_hidden(float x, int a, int b) {
     float y;
-    asm("{\n.reg .pred p;\nsetp.gt.s32 p, %2, %3;\nselp.f32 %0, 0fFF800000, %1, p;\n}\n" : "=f"(y) : "f"(x), "r"(a), "r"(b));
+    asm("{\n.reg .pred p;\nsetp.gt.s32 p, %2, %3;\nselp.f32 %0, 0fFF800000, %1, p;\n}\n"
+        : "=f"(y)
+        : "f"(x), "r"(a), "r"(b));
     return y;
 }
 
@@ -44,18 +52,30 @@ typedef float memory_f32;
 typedef uchar memory_bool;
 #define MEMORY(tag) FAC_CAT(memory_, tag)
 INLINE float from_bf16(ushort x) { return as_float((uint)x << 16); }
-INLINE float from_f16(ushort x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
+INLINE float from_f16(ushort x) {
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+    return y;
+}
 INLINE float from_f32(float x) { return x; }
 INLINE void put_one_f32(global float *p, float x) { *p = x; }
 INLINE void put_one_bf16(global ushort *p, float x) { *p = (ushort)nv_pack_bf16(x, 0); }
 INLINE void put_one_f16(global ushort *p, float x) { *p = (ushort)nv_pack_f16(x, 0); }
 INLINE void put_two_f32(global float *p, float x, float y) { *(global float2 *)p = (float2)(x, y); }
-INLINE void put_two_bf16(global ushort *p, float x, float y) { *(global uint *)p = nv_pack_bf16(x, y); }
-INLINE void put_two_f16(global ushort *p, float x, float y) { *(global uint *)p = nv_pack_f16(x, y); }
+INLINE void put_two_bf16(global ushort *p, float x, float y) {
+    *(global uint *)p = nv_pack_bf16(x, y);
+}
+INLINE void put_two_f16(global ushort *p, float x, float y) {
+    *(global uint *)p = nv_pack_f16(x, y);
+}
 #define FROM(tag, x) FAC_CAT(from_, tag)(x)
 /* The two numbers of a pair. */
-INLINE void apart_bf16(float *x, uint p) { x[0] = as_float(p << 16), x[1] = as_float(p & 0xffff0000u); }
-INLINE void apart_f16(float *x, uint p) { x[0] = from_f16((ushort)p), x[1] = from_f16((ushort)(p >> 16)); }
+INLINE void apart_bf16(float *x, uint p) {
+    x[0] = as_float(p << 16), x[1] = as_float(p & 0xffff0000u);
+}
+INLINE void apart_f16(float *x, uint p) {
+    x[0] = from_f16((ushort)p), x[1] = from_f16((ushort)(p >> 16));
+}
 #define LOG2E 1.44269504088896340736f
 /* numbers of a kind: tf32, bf16, f16 */
 #define size_tf32 4
@@ -77,10 +97,12 @@ INLINE uint4 chunk_of_tf32(const float *x) {
     return (uint4)(nv_to_tf32(x[0]), nv_to_tf32(x[1]), nv_to_tf32(x[2]), nv_to_tf32(x[3]));
 }
 INLINE uint4 chunk_of_bf16(const float *x) {
-    return (uint4)(nv_pack_bf16(x[0], x[1]), nv_pack_bf16(x[2], x[3]), nv_pack_bf16(x[4], x[5]), nv_pack_bf16(x[6], x[7]));
+    return (uint4)(nv_pack_bf16(x[0], x[1]), nv_pack_bf16(x[2], x[3]), nv_pack_bf16(x[4], x[5]),
+                   nv_pack_bf16(x[6], x[7]));
 }
 INLINE uint4 chunk_of_f16(const float *x) {
-    return (uint4)(nv_pack_f16(x[0], x[1]), nv_pack_f16(x[2], x[3]), nv_pack_f16(x[4], x[5]), nv_pack_f16(x[6], x[7]));
+    return (uint4)(nv_pack_f16(x[0], x[1]), nv_pack_f16(x[2], x[3]), nv_pack_f16(x[4], x[5]),
+                   nv_pack_f16(x[6], x[7]));
 }
 INLINE void chunk_parts(uint4 *v, const float *x) {
 #ifdef SPLIT
@@ -112,22 +134,28 @@ INLINE void load_chunk(uint4 *v, global const MEMORY(X) *p, int n) {
     chunk_parts(v, x);
 }
 
-/* REGISTERS: of an item that multiplies; those that bring data are four warps that give most of theirs away. */
+/* REGISTERS: of an item that multiplies; those that bring data are four warps that give most of
+ * theirs away. */
 #define ITEMS (128 * (GROUPS + 1))
 #define LEAST (GROUPS == 3 ? 32 : REGISTERS > 232 ? 24 : 40)
 #define LESS() asm volatile("//@alone\n"); NV_REGISTERS_LESS(LEAST)
 #define MORE() NV_REGISTERS_MORE(REGISTERS)
 
-/* MAPS: operands are brought from where they lie by tensor maps (nv_maps.cl); else by bulk copies from images.  Either way one
- * item asks for all. */
+/* MAPS: operands are brought from where they lie by tensor maps (nv_maps.cl); else by bulk copies
+ * from images.  Either way one item asks for all. */
 #ifdef MAPS
 /* An operand as its map wants it: strides in numbers. */
-#define ROWS_OF(x, a, batch_count, head_count, row_count, wide, box) \
-    { (ulong)((x) + (a).x), (uint)(wide), (uint)(row_count), (uint)(head_count), (uint)(batch_count), \
-      2 * (ulong)(a).x##_row, 2 * (ulong)(a).x##_head, 2 * (ulong)(a).x##_batch, (box) }
+#define ROWS_OF(x, a, batch_count, head_count, row_count, wide, box)                               \
+    {                                                                                              \
+        (ulong)((x) + (a).x), (uint)(wide), (uint)(row_count), (uint)(head_count),                 \
+            (uint)(batch_count), 2 * (ulong)(a).x##_row, 2 * (ulong)(a).x##_head,                  \
+            2 * (ulong)(a).x##_batch, (box)                                                        \
+    }
 /* n rows of a head, from `first` on. */
-INLINE void bring_box(uint to, global const uchar *map, int panels, int n, int first, int head, int batch, uint b) {
-    for (int p = 0; p < panels; p++) nv_map_load(to + p * (n * 128), map, p * PANEL, first, head, batch, b);
+INLINE void bring_box(uint to, global const uchar *map, int panels, int n, int first, int head,
+                      int batch, uint b) {
+    for (int p = 0; p < panels; p++)
+        nv_map_load(to + p * (n * 128), map, p * PANEL, first, head, batch, b);
 }
 #define STREAM MEMORY(X)
 #else
@@ -146,7 +174,8 @@ INLINE void as_operand(uint *p, const float *s) {
 #ifdef SPLIT
     UNROLL for (int i = 0; i < BLOCK / 2; i += 4) {
         const float x[] = { s[i], s[i + 2], s[i + 1], s[i + 3] };
-        UNROLL for (int u = 0; u < 4; u++) p[i + u] = nv_high(x[u]), p[BLOCK / 2 + i + u] = nv_low(x[u]);
+        UNROLL
+        for (int u = 0; u < 4; u++) p[i + u] = nv_high(x[u]), p[BLOCK / 2 + i + u] = nv_low(x[u]);
     }
 #elif NUMBER == 4
     UNROLL for (int i = 0; i < BLOCK / 2; i += 4) {
@@ -154,13 +183,15 @@ INLINE void as_operand(uint *p, const float *s) {
         p[i + 2] = nv_to_tf32(s[i + 1]), p[i + 3] = nv_to_tf32(s[i + 3]);
     }
 #else
-    UNROLL for (int i = 0; i < BLOCK / 4; i++) p[i] = FAC_CAT(nv_pack_, KIND)(s[2 * i], s[2 * i + 1]);
+    UNROLL
+    for (int i = 0; i < BLOCK / 4; i++) p[i] = FAC_CAT(nv_pack_, KIND)(s[2 * i], s[2 * i + 1]);
 #endif
 }
 
 /* Rows first and first + 8 of sums, `wide` numbers each, of which `size` are there. */
 #if defined(CHUNKS) && defined(SAME)
-#define STORED_AT_ONCE 8                /* 16 bytes of y at once, where `wide` is a multiple of 32: four lanes have them together */
+#define STORED_AT_ONCE                                                                             \
+    8 /* 16 bytes of y at once, where `wide` is a multiple of 32: four lanes have them together */
 #else
 #define STORED_AT_ONCE 2
 #endif
@@ -175,8 +206,8 @@ INLINE void turn_words(uint *v, int t) {
         v[i] = t & 2 ? got : v[i], v[i + 2] = t & 2 ? v[i + 2] : got;
     }
 }
-INLINE void put_rows(global MEMORY(X) *y, long step, int first, int rows, int size, int wide, int t, const float *x,
-                     float factor) {
+INLINE void put_rows(global MEMORY(X) * y, long step, int first, int rows, int size, int wide,
+                     int t, const float *x, float factor) {
     UNROLL for (int k = 0; k < 2; k++) {
         const int row = first + 8 * k;
         global MEMORY(X) *to = y + row * step;
@@ -185,9 +216,11 @@ INLINE void put_rows(global MEMORY(X) *y, long step, int first, int rows, int si
             UNROLL for (int i = 0; i < wide / 8; i += 4) {
                 uint v[4];
                 UNROLL for (int u = 0; u < 4; u++)
-                    v[u] = FAC_CAT(nv_pack_, KIND)(x[4 * (i + u) + 2 * k] * factor, x[4 * (i + u) + 2 * k + 1] * factor);
+                    v[u] = FAC_CAT(nv_pack_, KIND)(x[4 * (i + u) + 2 * k] * factor,
+                                                   x[4 * (i + u) + 2 * k + 1] * factor);
                 turn_words(v, t);
-                if (row < rows && 8 * (i + t) < size) *(global uint4 *)(to + 8 * (i + t)) = (uint4)(v[0], v[1], v[2], v[3]);
+                if (row < rows && 8 * (i + t) < size)
+                    *(global uint4 *)(to + 8 * (i + t)) = (uint4)(v[0], v[1], v[2], v[3]);
             }
             continue;
         }
@@ -216,14 +249,23 @@ INLINE float mask_at(global const MEMORY(M) *p) {
     return FROM(M, *p) * LOG2E;
 #endif
 }
+
+/* Where the mask of head h of sequence b begins: sequences come in groups of m_each. */
+#define IN_GROUP(a, b) ((b) % (int)(a).m_each)
+#define GROUP_OF(a, b) ((b) / (int)(a).m_each)
+#define MASK_OF(a, b, h)                                                                           \
+    ((a).mask + GROUP_OF(a, b) * (a).m_group + IN_GROUP(a, b) * (a).m_batch + (h) * (a).m_head)
 #endif
 
-/* Which tiles of all heads a group of items takes, one after the other.  CAUSAL, where there are more of them than groups: a long
- * one and then the short one of the same head that makes up for it, so that all pairs see about as many keys; 16 heads at a time,
- * whose operands stay in the cache; what has no partner comes last.  Else the long ones come first. */
+/* Which tiles of all heads a group of items takes, one after the other.  CAUSAL, where there are
+ * more of them than groups: a long one and then the short one of the same head that makes up for
+ * it, so that all pairs see about as many keys; 16 heads at a time, whose operands stay in the
+ * cache; what has no partner comes last.  Else the long ones come first. */
 typedef struct turn { int at, second; } turn;
 #ifndef PACK
-INLINE int pairs_of(int all, int tiles) { return all > (int)get_num_groups(0) ? tiles / 2 : 0; }       /* of a head */
+INLINE int pairs_of(int all, int tiles) {
+    return all > (int)get_num_groups(0) ? tiles / 2 : 0;
+} /* of a head */
 INLINE turn first_turn(void) { const turn u = { (int)get_group_id(0), 0 }; return u; }
 INLINE bool is_turn(turn u, int all, int tiles) {
 #ifdef CAUSAL
@@ -246,7 +288,8 @@ INLINE int2 place_of(turn u, int all, int tiles, bool last_is_long) {
     int tile, head;
     if (single < 0) {
         const int section = u.at / (16 * pairs), in = u.at % (16 * pairs);
-        const int left = heads - section * 16, together = left < 16 ? left : 16, pair = in / together;
+        const int left = heads - section * 16, together = left < 16 ? left : 16,
+                  pair = in / together;
         tile = u.second ? tiles - 1 - pair : pair, head = section * 16 + in % together;
     } else {
         tile = pairs + single / heads, head = single % heads;
@@ -259,8 +302,9 @@ INLINE int2 place_of(turn u, int all, int tiles, bool last_is_long) {
 #endif
 
 #ifdef PACK
-/* Images of tiles of rows of x, as wgmma reads them from local memory: panels of ROWS rows of 128 bytes, whose eight chunks of 16
- * bytes are swizzled.  TURNED: panels of SIZE rows, one for each number of x's rows, of 32 rows of x each. */
+/* Images of tiles of rows of x, as wgmma reads them from local memory: panels of ROWS rows of 128
+ * bytes, whose eight chunks of 16 bytes are swizzled.  TURNED: panels of SIZE rows, one for each
+ * number of x's rows, of 32 rows of x each. */
 typedef struct args { long x, to, H, rows, tiles, size, batch, head, row; } args;
 kernel void pack(const args a, global const MEMORY(X) *x, global uint4 *to) {
 #ifdef TURNED
@@ -280,18 +324,21 @@ kernel void pack(const args a, global const MEMORY(X) *x, global uint4 *to) {
     global const MEMORY(X) *p = x + a.x + bh / a.H * a.batch + bh % a.H * a.head;
     uint4 v[PARTS];
 #ifdef TURNED
-    /* the A operand of P V is P as the product S left it: keys 2t, 2t + 1 of eight stand at t and t + 4 */
+    /* the A operand of P V is P as the product S left it: keys 2t, 2t + 1 of eight stand at t and t
+     * + 4 */
     const int first = tile * ROWS + panel * PANEL + c / 2 * 8 + c % 2;
     float n[4];
     UNROLL for (int i = 0; i < 4; i++)
-        n[i] = line < a.size && first + 2 * i < a.rows ? FROM(X, p[(first + 2 * i) * a.row + line]) : 0;
+        n[i] = line < a.size && first + 2 * i < a.rows ? FROM(X, p[(first + 2 * i) * a.row + line])
+                                                       : 0;
     chunk_parts(v, n);
 #else
     const int row = tile * ROWS + line, at = panel * PANEL + c * CHUNK;
     load_chunk(v, p + row * a.row + at, row < a.rows ? (int)a.size - at : 0);
 #endif
     UNROLL for (int k = 0; k < PARTS; k++)
-        to[a.to + (((bh * a.tiles + tile) * PARTS + k) * panels + panel) * (lines * 8) + line * 8 + (c ^ (line & 7))] = v[k];
+        to[a.to + (((bh * a.tiles + tile) * PARTS + k) * panels + panel) * (lines * 8) + line * 8 +
+           (c ^ (line & 7))] = v[k];
 }
 #endif
 

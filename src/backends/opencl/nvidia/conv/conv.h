@@ -74,7 +74,6 @@ fac_nv_ends fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f);
  *
  * Kernels leave those of 64 rows each, kernels/nv_moments.cl, as [part][mean, m2 or the
  * sums][channels] and after them [part] counts; one more launch joins them. */
-#define FAC_NV_JOINING 7e-6 /* seconds of that launch, on an H200 */
 enum {
     FAC_NV_PART_ROWS = 64,
     FAC_NV_NORM_VAR = 5

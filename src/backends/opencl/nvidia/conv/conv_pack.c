@@ -142,8 +142,11 @@ static void cut_units(fac_nv_pack *s, const fac_nv_packing *k) {
                       runs = s->turned ? terms : rows;
         if (k->few || s->taps > TAPS || k->rows % rows || runs * (run + PAD) > room) continue;
         const fac_nv_divisor by = fac_nv_divide((uint32_t)run / 4);
-        s->staged = 1, s->runs = (int32_t)runs, s->run = (int32_t)run,
-        s->multiplier = by.multiplier, s->shift = by.shift;
+        s->staged = 1;
+        s->runs = (int32_t)runs;
+        s->run = (int32_t)run;
+        s->multiplier = by.multiplier;
+        s->shift = by.shift;
         break;
     }
     s->row_bits = s->staged ? bits : 4;
@@ -174,8 +177,11 @@ fac_nv_pack fac_nv_pack_phase(const fac_nv_weights *w, int phase, size_t to) {
                       .larger = larger_by(k),
                       .within = k->points ? (int32_t)g->groups : 0 };
     while (1 << s.term_bits < k->terms) s.term_bits++;
-    for (int d = 0; d < 3; d++)
-        s.number[d] = f.axis[d].taps, s.first_tap[d] = f.axis[d].first, s.each[d] = f.axis[d].each;
+    for (int d = 0; d < 3; d++) {
+        s.number[d] = f.axis[d].taps;
+        s.first_tap[d] = f.axis[d].first;
+        s.each[d] = f.axis[d].each;
+    }
     s.size[0] = (int32_t)g->kernel[1], s.size[1] = (int32_t)g->kernel[2];
     cut_units(&s, k);
     return s;

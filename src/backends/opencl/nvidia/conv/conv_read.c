@@ -51,7 +51,8 @@ static bool settle_moments(fac_problem *p) {
 
 static int add_extra(const fac_problem *p, int input, fac_nv_conv *c) {
     if (c->r.extras == FAC_CL_EXTRAS || p->in[input].type.dtype == FAC_NONE) return -1;
-    c->r.input[c->r.extras] = input, c->r.extra_dtype[c->r.extras] = p->in[input].type.dtype;
+    c->r.input[c->r.extras] = input;
+    c->r.extra_dtype[c->r.extras] = p->in[input].type.dtype;
     return c->r.extras++;
 }
 
@@ -92,7 +93,9 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
         if (p->in[0].type.dtype == FAC_F64 || !settle_moments(p)) return false;
         c->sums = plain.op != &fac_op_conv2d_moments;
         plain.op = c->sums ? &fac_op_conv2d_grad_x : &fac_op_conv2d;
-        plain.nout = conv.nout = 1, conv.node = &plain, p = &conv;
+        plain.nout = conv.nout = 1;
+        conv.node = &plain;
+        p = &conv;
     }
     if (plain.op == &fac_op_conv2d_max_pool) {
         fac_pool_geom pool;
@@ -100,7 +103,8 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
             return false;
         c->pooled = true;
         plain.op = &fac_op_conv2d; /* whose attributes come first */
-        conv.node = &plain, p = &conv;
+        conv.node = &plain;
+        p = &conv;
     }
     if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_CL_GRAD_W || !small(g))
         return false;
@@ -178,7 +182,9 @@ fac_nv_ends fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f) {
         fac_nv_place *p = &e.p[i];
         p->at += (int64_t)p->depth * f->axis[0].place + (int64_t)p->row * f->axis[1].place;
         p->at += (int64_t)p->column * f->axis[2].place;
-        p->depth *= f->axis[0].step, p->row *= f->axis[1].step, p->column *= f->axis[2].step;
+        p->depth *= f->axis[0].step;
+        p->row *= f->axis[1].step;
+        p->column *= f->axis[2].step;
     }
     return e;
 }

@@ -170,9 +170,14 @@ static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
         const fac_nv_axis *a = &f->axis[d];
         const int32_t out = c->pooled && d > 0 ? a->out / 2 : a->out;
         const fac_nv_divisor by = fac_nv_divide_wide((uint32_t)(out ? out : 1));
-        s.in[d] = a->in, s.out[d] = out, s.origin[d] = a->origin, s.stride[d] = a->stride,
-        s.far[d] = a->far, s.taps[d] = a->taps;
-        s.multiplier[d] = by.multiplier, s.shift[d] = by.shift;
+        s.in[d] = a->in;
+        s.out[d] = out;
+        s.origin[d] = a->origin;
+        s.stride[d] = a->stride;
+        s.far[d] = a->far;
+        s.taps[d] = a->taps;
+        s.multiplier[d] = by.multiplier;
+        s.shift[d] = by.shift;
     }
     return s;
 }
@@ -277,12 +282,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double moved =
         fac_nv_conv_bytes(p) / (fitted ? fac_nv_speeds.memory : fac_nv_speeds.memory_unfitted);
     offer->seconds = fac_nv_both(t.seconds, moved, fitted ? 2 : INFINITY);
-    offer->seconds += 2e-6 + fac_nv_speeds.launch * (c.phases - 1) + c.moments * FAC_NV_JOINING;
+    offer->seconds += fac_nv_speeds.rows_launch + fac_nv_speeds.launch * (c.phases - 1) +
+                      c.moments * fac_nv_speeds.joining;
     if (p->in[1].time == FAC_RUN)
         offer->seconds +=
             fac_nv_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_nv_speeds.pack;
     if (k == MMA) offer->seconds *= fac_mma_handicap(o);
-    offer->version = VERSION, offer->variants = variants(&c, k);
+    offer->version = VERSION;
+    offer->variants = variants(&c, k);
     *FAC_DRAFT(offer, draft) = (draft){ c, t };
     return true;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 #include "backends/opencl/nvidia/unit/pack.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -178,7 +179,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->work = moments_bytes(o, &q) + (q.maps ? fac_nv_maps_bytes(o, 1) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN)
-        offer->seconds += 4e-6 + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
+        offer->seconds +=
+            fac_nv_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
     return true;
 }
 
@@ -272,7 +274,9 @@ static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
     s.tall = axis_of(&f->axis[1]), s.wide = axis_of(&f->axis[2]);
     s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces,
     s.x_column = (q->maps ? q->step : c->x.column) / pieces;
-    s.line = places.line, s.image = places.image, s.positions = (int32_t)places.all;
+    s.line = places.line;
+    s.image = places.image;
+    s.positions = (int32_t)places.all;
     s.across = (c->rows + t->bn - 1) / t->bn;
     s.tiles = (s.positions + places.tile - 1) / places.tile * s.across;
     s.by_image = divisor_of(s.image), s.by_line = divisor_of(s.line);
@@ -291,13 +295,15 @@ static void join_phases(const fac_nv_stream *q, fac_span w, sizes *s) {
         const int own = fac_nv_phase_of(&q->c, i).taps;
         int k = i;
         for (; k > 0 && taps[k - 1] < own; k--) phase[k] = phase[k - 1], taps[k] = taps[k - 1];
-        phase[k] = i, taps[k] = own;
+        phase[k] = i;
+        taps[k] = own;
     }
     const int across = (int)g->stride[2], last = q->c.phases - 1;
     const fac_nv_phase end = fac_nv_phase_of(&q->c, last);
     s->tall1 = axis_of(&end.axis[1]), s->wide1 = axis_of(&end.axis[2]);
     s->step_row = (int32_t)g->stride[1], s->step_column = across;
-    s->each = s->tiles, s->tiles *= q->c.phases;
+    s->each = s->tiles;
+    s->tiles *= q->c.phases;
     s->each_part = (s->positions + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS;
     s->w = weights_at(q, w, phase[0]);
     for (int k = 0; k < q->c.phases; k++) {
@@ -330,7 +336,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         if (q->c.moments)
             s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts;
         if (q->maps) s.maps = (int64_t)(fac_cl_at(work) + moments_bytes(o, q));
-        s.first_part = first, first += (int32_t)parts_of(o, q, &f);
+        s.first_part = first;
+        first += (int32_t)parts_of(o, q, &f);
         fac_cl_arg args[12 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
                                                 fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
                                                 fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]),

@@ -55,8 +55,10 @@ static bool settle(const fac_nv_stream *q, const fac_nv_phase *f, fac_nv_stream_
             const int lasts = t->halo ? 9 * with.sa : with.sa,
                       depth = with.sb < lasts ? with.sb : lasts,
                       score = 10 * depth + (t->halo && with.sa > 3 ? 3 : with.sa);
-            if (fac_nv_stream_local(q, &with) <= FAC_NV_STREAM_LOCAL && score > best)
-                best = score, *t = with;
+            if (fac_nv_stream_local(q, &with) <= FAC_NV_STREAM_LOCAL && score > best) {
+                best = score;
+                *t = with;
+            }
         }
     return best > 0;
 }
@@ -127,9 +129,8 @@ static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fa
 
 /* Seconds that moments take: joined by the last group, or by a launch of their own. */
 static double moments_seconds(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
-    static const double keeping = 2e-6;
     const fac_nv_stream_speed *of = numbers_of(q);
-    if (!q->c.moments || q->kept) return q->c.moments ? keeping : 0;
+    if (!q->c.moments || q->kept) return q->c.moments ? fac_nv_speeds.kept_moments : 0;
     double bytes = 0;
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
@@ -141,12 +142,11 @@ static double moments_seconds(const fac_nv_stream *q, const fac_nv_stream_tile *
 
 static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t,
                          double bytes) {
-    static const double clock = 1.6e9;
     const fac_nv_stream_speed *of = numbers_of(q);
     double seconds = moments_seconds(q, t);
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
-        seconds += fac_nv_both(phase_clocks(o, q, t, &f, q->joined && i > 0) / clock,
+        seconds += fac_nv_both(phase_clocks(o, q, t, &f, q->joined && i > 0) / fac_nv_speeds.clock,
                                bytes / q->c.phases / of->bandwidth, of->all);
     }
     return seconds + fac_nv_stream_launches(q) * of->launch;

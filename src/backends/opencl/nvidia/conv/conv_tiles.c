@@ -139,7 +139,9 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
 }
 
 static bool fits(const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *t) {
-    const int bytes = is_half(c) ? 2 : 4, most = k->row / bytes, least = is_half(c) ? 32 : 16;
+    const int bytes = is_half(c) ? 2 : 4;
+    const int most = k->row / bytes;
+    const int least = is_half(c) ? 32 : 16;
     t->c = *k;
     if (k->few != c->few || (k->columns > 64 && c->rows <= k->columns / 2)) return false;
     t->k = (fac_nv_packing){
@@ -180,7 +182,8 @@ static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut
             const fac_nv_phase f = fac_nv_phase_of(c, i);
             if (f.pixels) seconds += estimate(o, c, &f, splits, &t);
         }
-        t.seconds = seconds, t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
+        t.seconds = seconds;
+        t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
         t.splits = k_tiles ? (int)fac_nv_parts(k_tiles, t.each_k) : 1;
         if (c->mode == FAC_NV_3XTF32)
             t.k.run = t.promote ? FAC_NV_PROMOTE_TERMS : t.each_k * t.k.terms;

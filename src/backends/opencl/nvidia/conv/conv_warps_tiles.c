@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "backends/opencl/nvidia/conv/conv_warps.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 
 enum { TAPS = 32, LOCAL_BYTES = 47 << 10 };
 
@@ -64,10 +65,9 @@ static int registers_of(const fac_nv_conv *c, const fac_nv_tile *t, int row) {
     return all < most ? (all < 255 ? all : 255) : most;
 }
 
-/* The numbers are fitted to layers of ResNet-50, MobileNetV2 and GoogLeNet at batch 1 on an H200,
- * cut in all ways. */
 static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f,
                        const fac_nv_tile *t) {
+    const fac_nv_warps_speed *v = &fac_nv_warps_speeds;
     const int k_tiles = fac_nv_k_tiles(c, &t->k, f),
               row = t->k.terms * (c->r.dtype == FAC_F32 ? 4 : 2);
     const double groups =
@@ -78,7 +78,8 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
               by_warps = 64 / t->warps;
     const double turns = ceil(each / (by_registers < by_warps ? by_registers : by_warps));
     const double bytes = (double)k_tiles * (t->rows * row + fac_nv_tile_bytes(&t->k));
-    return 0.8e-6 + 1.7e-6 * turns + 0.5e-6 * turns * waits + each * (0.28e-6 + bytes / 91e9);
+    return v->launch + v->turn * turns + v->wait * turns * waits +
+           each * (v->group + bytes / v->unit_cache);
 }
 
 static void consider(const fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile *best) {

@@ -50,8 +50,13 @@ static void describe_product(plan *q) {
     const fac_nv_conv *c = &q->c;
     fac_nv_conv *m = &q->r.c;
     memset(m, 0, sizeof *m);
-    m->kind = FAC_CL_FORWARD, m->mode = c->mode, m->phases = 1, m->promote_from = c->promote_from;
-    m->groups = POINTS * c->groups, m->rows = c->rows, m->channels = c->channels;
+    m->kind = FAC_CL_FORWARD;
+    m->mode = c->mode;
+    m->phases = 1;
+    m->promote_from = c->promote_from;
+    m->groups = POINTS * c->groups;
+    m->rows = c->rows;
+    m->channels = c->channels;
     m->g = (fac_conv_geom){ .rank = 2,
                             .N = q->images * q->down * q->across,
                             .C = POINTS * channels_of(c),
@@ -59,7 +64,8 @@ static void describe_product(plan *q) {
                             .groups = m->groups };
     for (int d = 0; d < 3; d++)
         m->g.in[d] = m->g.out[d] = m->g.kernel[d] = m->g.stride[d] = m->g.dilation[d] = 1;
-    m->r.dtype = m->r.result = FAC_F32, m->r.alpha = m->r.beta = 1;
+    m->r.dtype = m->r.result = FAC_F32;
+    m->r.alpha = m->r.beta = 1;
     m->x = (fac_nv_place){ .image = (int32_t)m->g.C, .channel = 1 };
     m->ends.p[0] = (fac_nv_place){ .image = (int32_t)m->g.K, .channel = 1 };
 }
@@ -105,12 +111,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->packed[1] = fac_nv_packed_bytes(&q.r.c, &q.r.t.k);
     /* that M is written is part of the product's time; each slice reads all weights */
     const double moved = 2 * (double)q.v + (double)q.m + (double)offer->packed[1];
-    offer->seconds = slices * (q.r.t.seconds + moved / fac_nv_speeds.winograd_memory + 8e-6) +
+    offer->seconds = slices * (q.r.t.seconds + moved / fac_nv_speeds.winograd_memory +
+                               fac_nv_speeds.winograd_slice) +
                      fac_nv_conv_bytes(p) / fac_nv_speeds.winograd_memory;
     if (p->in[1].time == FAC_RUN)
         offer->seconds +=
             fac_nv_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_nv_speeds.winograd_pack;
-    offer->variants = VARIANTS, offer->version = VERSION;
+    offer->variants = VARIANTS;
+    offer->version = VERSION;
     *FAC_DRAFT(offer, plan) = q;
     return true;
 }

@@ -118,6 +118,7 @@ static bool fits(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile 
 /* Seconds of one phase in so many splits. */
 static double estimate(fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits,
                        const fac_nv_tile *t) {
+    const fac_mma_conv_speed *v = &fac_mma_conv_speeds;
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
     const int k_tiles = fac_nv_k_tiles(c, &t->k, f);
     const double tiles =
@@ -127,16 +128,18 @@ static double estimate(fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *
                  count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
     const double full = ceil(count / units), at_once = full < t->at_once ? full : t->at_once;
     const double warps = at_once * fac_mma_items(&m) / 32, busy = warps >= 8   ? 1
-                                                                  : warps >= 4 ? 0.7
-                                                                               : 0.4;
+                                                                  : warps >= 4 ? v->some
+                                                                               : v->few;
     const double rate =
-        fac_mma_rate(o, c->mode) / units * t->c.share * busy * (t->c.stages < 3 ? 0.8 : 1);
-    const double product = (double)m.rows * m.columns * t->k.terms / rate, wait = 0.35e-6 / at_once;
+        fac_mma_rate(o, c->mode) / units * t->c.share * busy * (t->c.stages < 3 ? v->shallow : 1);
+    const double product = (double)m.rows * m.columns * t->k.terms / rate, wait = v->wait / at_once;
     const int stored = c->rows < m.columns ? c->rows : m.columns;
     const double end = (double)m.rows * stored * (c->r.result == FAC_F32 ? 4 : 2) *
-                       (1 + c->r.extras - c->r.biased) / 27e9;
-    const double rounds = full < 3 || full < count / units + 0.8 ? full : count / units + 0.8;
-    double seconds = rounds * (each_k * (product > wait ? product : wait) + end + 1.8e-6 / at_once);
+                       (1 + c->r.extras - c->r.biased) / v->results;
+    const double rounds =
+        full < 3 || full < count / units + v->apart ? full : count / units + v->apart;
+    double seconds =
+        rounds * (each_k * (product > wait ? product : wait) + end + v->tile / at_once);
     if (splits > 1)
         seconds += fac_nv_speeds.split_launch +
                    8.0 * count * m.rows * m.columns / fac_nv_speeds.split_memory;

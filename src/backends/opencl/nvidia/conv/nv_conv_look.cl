@@ -1,9 +1,10 @@
-/* What kernels of convolutions on the matrix units share, whose rows are pixels (nv_conv_rows.cl, nv_mma_conv.cl): where pixels
- * and taps lie, and sums whose parts are done by several groups.
+/* What kernels of convolutions on the matrix units share, whose rows are pixels (nv_conv_rows.cl,
+ * nv_mma_conv.cl): where pixels and taps lie, and sums whose parts are done by several groups.
  *
  *   BM, BN, ITEMS           the tile, items of a group
  *   FEW, X16, DEEP, SPLIT   as those kernels have them
- *   POOL                    four rows are the pixels of a window of 2 x 2; out: how many windows there are */
+ *   POOL                    four rows are the pixels of a window of 2 x 2; out: how many windows
+ * there are */
 #define SUMS (BM * BN / ITEMS)                  /* of an item */
 typedef struct {
     long x, w, work, counters;                  /* where they begin: elements; w: bytes */
@@ -22,7 +23,9 @@ typedef struct {
 #define TAP int
 #endif
 
-INLINE uint quotient(uint x, uint multiplier, uint shift) { return (uint)((ulong)x * multiplier >> shift); }
+INLINE uint quotient(uint x, uint multiplier, uint shift) {
+    return (uint)((ulong)x * multiplier >> shift);
+}
 
 typedef struct { int image, depth, row, column; } pixel;
 INLINE pixel pixel_of(const look *s, uint m) {
@@ -31,7 +34,8 @@ INLINE pixel pixel_of(const look *s, uint m) {
     const uint corner = m & 3;
     m >>= 2;
 #endif
-    const uint line = quotient(m, s->multiplier[2], s->shift[2]), plane = quotient(line, s->multiplier[1], s->shift[1]);
+    const uint line = quotient(m, s->multiplier[2], s->shift[2]),
+               plane = quotient(line, s->multiplier[1], s->shift[1]);
     p.column = m - line * s->out[2], p.row = line - plane * s->out[1];
 #ifdef POOL
     p.column = 2 * p.column + (corner & 1), p.row = 2 * p.row + (corner >> 1);
@@ -44,7 +48,8 @@ INLINE pixel pixel_of(const look *s, uint m) {
     return p;
 }
 
-/* What is known of a pixel of y: where its tap 0 lies in x; which taps lie inside (FEW: where tap 0 is in the image). */
+/* What is known of a pixel of y: where its tap 0 lies in x; which taps lie inside (FEW: where tap 0
+ * is in the image). */
 typedef struct {
     int at;
 #ifdef FEW
@@ -66,7 +71,8 @@ INLINE sight sight_of(const look *s, int m) {
     for (int a = 0; a < s->taps[0]; a++)
         for (int b = 0; b < s->taps[1]; b++)
             for (int c = 0; c < s->taps[2]; c++, bit <<= 1)
-                if ((uint)(d + a * s->far[0]) < (uint)s->in[0] && (uint)(h + b * s->far[1]) < (uint)s->in[1] &&
+                if ((uint)(d + a * s->far[0]) < (uint)s->in[0] &&
+                    (uint)(h + b * s->far[1]) < (uint)s->in[1] &&
                     (uint)(w + c * s->far[2]) < (uint)s->in[2])
                     inside |= bit;
     v.inside = m < s->pixels ? inside : 0;
@@ -74,7 +80,8 @@ INLINE sight sight_of(const look *s, int m) {
     return v;
 }
 
-/* How far each tap lies from tap 0 (FEW: with its coordinates; taps after the last one lie outside). */
+/* How far each tap lies from tap 0 (FEW: with its coordinates; taps after the last one lie
+ * outside). */
 INLINE void fill_taps(const look *s, local TAP *taps) {
     for (int i = get_local_id(0); i < TAPS_MOST; i += ITEMS) {
         const int t2 = s->taps[2] ? s->taps[2] : 1, t1 = s->taps[1] ? s->taps[1] : 1;
@@ -111,8 +118,10 @@ INLINE uint load1_or_zero(global const XMEM *p, int there) {
     return there ? as_uint(X_AS_FLOAT(*p)) : 0;
 #else
     uint v;
-    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\nmov.u32 %0, 0;\n@p ld.global.nc.u32 %0, [%1];\n}\n"
-                 : "=&r"(v) : "l"(p), "r"(there));
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\nmov.u32 %0, 0;\n@p ld.global.nc.u32 %0, [%1];\n}\n"
+        : "=&r"(v)
+        : "l"(p), "r"(there));
     return v;
 #endif
 }
@@ -121,13 +130,15 @@ INLINE uint load1_or_zero(global const XMEM *p, int there) {
 #ifdef SPLIT
 #define AT_ONCE (SUMS <= 32 ? 4 : SUMS <= 64 ? 2 : 1)       /* parts that are read together */
 #define SPLIT_PARAMS , global float *work, global uint *counters
-/* Parts of a tile go to memory; the group that comes last adds them all in their order.  false: this one did not. */
+/* Parts of a tile go to memory; the group that comes last adds them all in their order.  false:
+ * this one did not. */
 INLINE int add_parts(float *sums, global float *work, global uint *counter, local uint *last) {
-    const int tile = get_group_id(1) * get_num_groups(0) + get_group_id(0), parts = get_num_groups(2), item = get_local_id(0);
+    const int tile = get_group_id(1) * get_num_groups(0) + get_group_id(0),
+              parts = get_num_groups(2), item = get_local_id(0);
     global float *mine = work + (size_t)tile * parts * (BM * BN) + item * 4;
     UNROLL for (int q = 0; q < SUMS / 4; q++)
-        nv_store4(mine + (size_t)get_group_id(2) * (BM * BN) + q * (ITEMS * 4), sums[4 * q], sums[4 * q + 1], sums[4 * q + 2],
-                  sums[4 * q + 3]);
+        nv_store4(mine + (size_t)get_group_id(2) * (BM * BN) + q * (ITEMS * 4), sums[4 * q],
+                  sums[4 * q + 1], sums[4 * q + 2], sums[4 * q + 3]);
     nv_fence_device();
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item == 0) *last = nv_count(counter + tile);
@@ -138,7 +149,8 @@ INLINE int add_parts(float *sums, global float *work, global uint *counter, loca
     for (int z = 0; z < parts; z += AT_ONCE) {
         float v[AT_ONCE][SUMS / 4][4];
         UNROLL for (int u = 0; u < AT_ONCE; u++) UNROLL for (int q = 0; q < SUMS / 4; q++)
-            nv_load4(v[u][q], mine + (size_t)(z + u < parts ? z + u : parts - 1) * (BM * BN) + q * (ITEMS * 4));
+            nv_load4(v[u][q], mine + (size_t)(z + u < parts ? z + u : parts - 1) * (BM * BN) +
+                                  q * (ITEMS * 4));
         UNROLL for (int u = 0; u < AT_ONCE; u++)
             if (z + u < parts) {
                 UNROLL for (int q = 0; q < SUMS; q++) sums[q] += v[u][q / 4][q % 4];

@@ -1,29 +1,29 @@
 /* Convolution as a product on wgmma: rows of tiles are pixels, columns are channels of y.
  *
- * Pixels go from global memory straight into the registers that wgmma wants of its first operand: lane 4 g + t of a warp reads 16
- * bytes of pixels g and g + 8, for each 64 bytes of channels; the weights' terms are packed in the order that follows.  Weights
- * come as ready images of local memory by bulk copies, several k-tiles ahead.  One kernel for any window, stride, dilation and
+ * Pixels go from global memory straight into the registers that wgmma wants of its first operand:
+ * lane 4 g + t of a warp reads 16 bytes of pixels g and g + 8, for each 64 bytes of channels; the
+ * weights' terms are packed in the order that follows.  Weights come as ready images of local
+ * memory by bulk copies, several k-tiles ahead.  One kernel for any window, stride, dilation and
  * padding: a k-tile is BK channels of one tap.
  *
- *   BM, BN, BK, ITEMS   rows, columns, terms of a k-tile; TEAMS of 128 items, each with 64 rows (BM, ITEMS: in nv_conv_look.cl)
- *   STAGES              k-tiles of weights in local memory, each of STAGE bytes
- *   XMEM, X16           type of x's elements; it has 16 bits
- *   HALF, PACK2(a, b)   operands of 16 bits; two floats as one register, where x is f32 or FEW
- *   PARTS               2: high and low parts, three products (3XTF32)
- *   PROMOTE             k-tiles after which sums move to other registers: wgmma truncates when it adds; 0: never
- *   AHEAD               one product runs while the next operands are made ready
- *   FEW                 x has so many channels (1 .. 4), anywhere: terms are [tap][4 channels]
- *   RAGGED              the last k-tile of a tap has less than BK channels
- *   SPLIT               sums are split along the k-tiles; the last group of a tile adds the parts, in their order
- *   DEEP                images have a depth
- *   POOL                the largest of 2 x 2 neighbours is the result: nv_conv_rows_pool.cl
- *   MULTIPLY(d, a, b)   the instruction */
+ *   BM, BN, BK, ITEMS   rows, columns, terms of a k-tile; TEAMS of 128 items, each with 64 rows
+ * (BM, ITEMS: in nv_conv_look.cl) STAGES              k-tiles of weights in local memory, each of
+ * STAGE bytes XMEM, X16           type of x's elements; it has 16 bits HALF, PACK2(a, b)   operands
+ * of 16 bits; two floats as one register, where x is f32 or FEW PARTS               2: high and low
+ * parts, three products (3XTF32) PROMOTE             k-tiles after which sums move to other
+ * registers: wgmma truncates when it adds; 0: never AHEAD               one product runs while the
+ * next operands are made ready FEW                 x has so many channels (1 .. 4), anywhere: terms
+ * are [tap][4 channels] RAGGED              the last k-tile of a tap has less than BK channels
+ *   SPLIT               sums are split along the k-tiles; the last group of a tile adds the parts,
+ * in their order DEEP                images have a depth POOL                the largest of 2 x 2
+ * neighbours is the result: nv_conv_rows_pool.cl MULTIPLY(d, a, b)   the instruction */
 #if !defined(X16) || defined(FEW)
 #define FLOATS 1
 #else
 #define FLOATS 0
 #endif
-#define LOADS (BK / (FLOATS ? 16 : 32))         /* of 16 bytes: of a pixel's part of a k-tile, by one lane */
+#define LOADS                                                                                      \
+    (BK / (FLOATS ? 16 : 32)) /* of 16 bytes: of a pixel's part of a k-tile, by one lane */
 #define RAW (8 * LOADS)
 #ifdef HALF
 #define STEPS (BK / 16)
@@ -37,31 +37,37 @@
 #define DESCRIPTOR nv_descriptor64
 #endif
 INLINE void load16_or_zero(uint *v, global const XMEM *p, int there) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
-                 "@p ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];\n}\n"
-                 : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3]) : "l"(p), "r"(there));
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
+        "@p ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];\n}\n"
+        : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3])
+        : "l"(p), "r"(there));
 }
 
 #ifdef FEW
-INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, global const XMEM *x, local const TAP *taps, int t) {
+INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, global const XMEM *x,
+                        local const TAP *taps, int t) {
     UNROLL for (int j = 0; j < LOADS; j++) {
         const int4 tap = taps[k->tap * (BK / 4) + 4 * j + t];
         UNROLL for (int i = 0; i < 2; i++) {
             const int there = sees(s, v + i, tap);
             global const XMEM *from = x + (v[i].at + tap.s0);
             UNROLL for (int c = 0; c < 4; c++)
-                raw[4 * (i * LOADS + j) + c] = c < FEW ? load1_or_zero(from + c * s->channel, there) : 0;
+                raw[4 * (i * LOADS + j) + c] =
+                    c < FEW ? load1_or_zero(from + c * s->channel, there) : 0;
         }
     }
     k->tap++;
 }
 #else
-INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, global const XMEM *x, local const TAP *taps, int t) {
+INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, global const XMEM *x,
+                        local const TAP *taps, int t) {
     UNROLL for (int i = 0; i < 2; i++) {
         global const XMEM *from = x + (v[i].at + k->at);
         UNROLL for (int j = 0; j < LOADS; j++) {
 #ifdef RAGGED
-            const int there = k->block + (4 * j + t) * (int)(16 / sizeof(XMEM)) < s->channels && (v[i].inside >> k->tap & 1);
+            const int there = k->block + (4 * j + t) * (int)(16 / sizeof(XMEM)) < s->channels &&
+                              (v[i].inside >> k->tap & 1);
 #else
             const int there = v[i].inside >> k->tap & 1;
 #endif
@@ -73,16 +79,21 @@ INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, globa
 }
 #endif
 
-/* Registers of the first operand, and the low parts of split numbers.  raw: [pixel g, g + 8][16 bytes][4]. */
+/* Registers of the first operand, and the low parts of split numbers.  raw: [pixel g, g + 8][16
+ * bytes][4]. */
 INLINE void make_operand(const look *s, uint *a, uint *low, const uint *raw) {
-    UNROLL for (int k = 0; k < STEPS; k++) UNROLL for (int h = 0; h < 2; h++) UNROLL for (int i = 0; i < 2; i++) {
+    UNROLL
+    for (int k = 0; k < STEPS; k++) UNROLL
+    for (int h = 0; h < 2; h++) UNROLL
+    for (int i = 0; i < 2; i++) {
 #if defined(HALF) && FLOATS
         const uint *from = raw + 4 * (i * LOADS + k) + 2 * h;
         a[4 * k + 2 * h + i] = PACK2(as_float(from[0]), as_float(from[1]));
 #else
         const uint from = raw[4 * (i * LOADS + k / 2) + 2 * (k & 1) + h];
 #if defined(HALF) && defined(AHEAD)
-        /* a register of its own: the next pixels are loaded while wgmma still reads this one, and copies are seen through */
+        /* a register of its own: the next pixels are loaded while wgmma still reads this one, and
+         * copies are seen through */
         a[4 * k + 2 * h + i] = from | s->zero;
 #elif defined(HALF)
         a[4 * k + 2 * h + i] = from;
@@ -109,7 +120,8 @@ INLINE void multiply(float *sums, const uint *a, const uint *low, uint stage) {
     NV_WGMMA_COMMIT();
 }
 
-/* The ring of stages: full[stage] counts bytes that came, empty[stage] teams that are done with it. */
+/* The ring of stages: full[stage] counts bytes that came, empty[stage] teams that are done with it.
+ */
 typedef struct { uint base, full, empty, parity; int stage, i, n; global const uchar *from; } ring;
 
 INLINE void fetch(const ring *r, int i, int stage) {
@@ -127,7 +139,8 @@ INLINE void refill(const ring *r, int back) {
 
 INLINE void release(const ring *r, int back) {
     if ((get_local_id(0) & 127) || r->i < back) return;
-    nv_barrier_arrive(r->empty + 8 * (r->stage < back ? r->stage - back + STAGES : r->stage - back));
+    nv_barrier_arrive(r->empty +
+                      8 * (r->stage < back ? r->stage - back + STAGES : r->stage - back));
 }
 
 INLINE void next(ring *r) {
@@ -139,13 +152,15 @@ INLINE void promote(float *sums, float *whole) {
     UNROLL for (int q = 0; q < BN / 2; q++) whole[q] += sums[q], sums[q] = 0;
 }
 
-#define CONTEXT const look *s, const sight *v, walk *k, global const XMEM *x, local const TAP *taps, int t
+#define CONTEXT                                                                                    \
+    const look *s, const sight *v, walk *k, global const XMEM *x, local const TAP *taps, int t
 #define CONTEXT_ARGS s, v, k, x, taps, t
 #ifdef AHEAD
 #define BACK 2
-/* a, low: this k-tile's operand, ready; raw1: what the next one's is made of; raw0 receives the one after that. */
-INLINE void advance(float *sums, float *whole, ring *r, uint *a0, uint *low0, uint *a1, uint *low1, uint *raw0, uint *raw1,
-                    CONTEXT) {
+/* a, low: this k-tile's operand, ready; raw1: what the next one's is made of; raw0 receives the one
+ * after that. */
+INLINE void advance(float *sums, float *whole, ring *r, uint *a0, uint *low0, uint *a1, uint *low1,
+                    uint *raw0, uint *raw1, CONTEXT) {
     nv_barrier_wait(r->full + 8 * r->stage, r->parity);
     multiply(sums, a0, low0, r->base + r->stage * STAGE);
     if (r->i + 2 < r->n) load_pixels(raw0, CONTEXT_ARGS);
@@ -187,7 +202,8 @@ INLINE void advance(float *sums, float *whole, ring *r, uint *raw0, uint *raw1, 
 #else
 #define TOGETHER 4
 #endif
-INLINE void finish_tile(const look *s, const ends *e, float *sums, int row, int first, int t, global RESULT *y EXTRA_PARAMS) {
+INLINE void finish_tile(const look *s, const ends *e, float *sums, int row, int first, int t,
+                        global RESULT *y EXTRA_PARAMS) {
     spot at[2];
     const int column = first % s->row_tiles * BN + 4 * t, group = first / s->row_tiles * s->rows;
     UNROLL for (int i = 0; i < 2; i++) {
@@ -222,7 +238,9 @@ INLINE void finish_tile(const look *s, const ends *e, float *sums, int row, int 
             }
 #ifdef NORM
             float *const kept = sums + 8 * (q0 + q);
-            UNROLL for (int i = 0; i < 2; i++) UNROLL for (int j = 0; j < 4; j++) kept[2 * i + 4 * (j / 2) + j % 2] = whole[i][j];
+            UNROLL
+            for (int i = 0; i < 2; i++) UNROLL
+            for (int j = 0; j < 4; j++) kept[2 * i + 4 * (j / 2) + j % 2] = whole[i][j];
 #endif
         }
     }
@@ -234,7 +252,8 @@ typedef struct { long at, channels; } places;
 #define MOMENTS_PARAMS
 #endif
 
-kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM *restrict x, global const uchar *restrict w,
+kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM *restrict x,
+                                   global const uchar *restrict w,
                                    global RESULT *y SPLIT_PARAMS MOMENTS_PARAMS EXTRA_PARAMS) {
     local uchar tiles[STAGES * STAGE] __attribute__((aligned(1024)));
     local ulong barriers[2 * STAGES];
@@ -245,7 +264,8 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     const int item = get_local_id(0), g = (item & 31) >> 2, t = item & 3, first = get_group_id(0);
     const int row = get_group_id(1) * BM + (item >> 5) * 16 + g;
 #ifdef SPLIT
-    const int k0 = get_group_id(2) * s.each_k, rest = s.k_tiles - k0, n = rest < s.each_k ? rest : s.each_k;
+    const int k0 = get_group_id(2) * s.each_k, rest = s.k_tiles - k0,
+              n = rest < s.each_k ? rest : s.each_k;
 #else
     const int k0 = 0, n = s.k_tiles;
 #endif
@@ -282,7 +302,8 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
 #define STEP_ARGS &s, v, &k, x, taps, t
     if (n > 0) load_pixels(raw0, STEP_ARGS);
 #ifdef AHEAD
-    uint a0[4 * STEPS], a1[4 * STEPS], low0[PARTS == 2 ? 4 * STEPS : 1], low1[PARTS == 2 ? 4 * STEPS : 1];
+    uint a0[4 * STEPS], a1[4 * STEPS], low0[PARTS == 2 ? 4 * STEPS : 1],
+        low1[PARTS == 2 ? 4 * STEPS : 1];
     if (n > 1) load_pixels(raw1, STEP_ARGS);
     if (n > 0) make_operand(&s, a0, low0, raw0);
     while (r.i + 1 < n) {
@@ -311,12 +332,14 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
 #endif
 #ifdef MOMENTS
     barrier(CLK_LOCAL_MEM_FENCE);               /* nothing needs the weights any more */
-    const int team = item >> 7, part = get_group_id(1) * TEAMS + team, channel = first / s.row_tiles * s.rows;
-    const int parts = (s.pixels + 63) / 64, all = (int)left.channels, column = first % s.row_tiles * BN;
+    const int team = item >> 7, part = get_group_id(1) * TEAMS + team,
+              channel = first / s.row_tiles * s.rows;
+    const int parts = (s.pixels + 63) / 64, all = (int)left.channels,
+              column = first % s.row_tiles * BN;
     moments += left.at;
     const int end = part < parts ? channel + s.rows : 0;        /* all meet */
-    nv_moments(sums, row < s.pixels, row + 8 < s.pixels, (local float *)tiles + team * MOMENT_FLOATS, 0, item,
-               channel + column, end, all, moments + (size_t)part * 2 * all,
-               moments + (size_t)parts * 2 * all + part);
+    nv_moments(sums, row < s.pixels, row + 8 < s.pixels,
+               (local float *)tiles + team * MOMENT_FLOATS, 0, item, channel + column, end, all,
+               moments + (size_t)part * 2 * all, moments + (size_t)parts * 2 * all + part);
 #endif
 }

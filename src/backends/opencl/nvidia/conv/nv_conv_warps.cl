@@ -1,28 +1,31 @@
-/* Convolution of few pixels as a product on mma.sync, made to end soon rather than to fill the units: rows of tiles are pixels,
- * columns are channels of y, and the warps of a group share out the terms of the sum.
+/* Convolution of few pixels as a product on mma.sync, made to end soon rather than to fill the
+ * units: rows of tiles are pixels, columns are channels of y, and the warps of a group share out
+ * the terms of the sum.
  *
- * No operand goes through local memory: lane 4 g + t of a warp reads 16 bytes of its pixels and of its rows of weights, which are
- * in order, so that its registers hold the same channels of both.  DEPTH k-tiles are on the way at once.  At the end the warps'
- * sums meet in local memory and are added in their order.
+ * No operand goes through local memory: lane 4 g + t of a warp reads 16 bytes of its pixels and of
+ * its rows of weights, which are in order, so that its registers hold the same channels of both.
+ * DEPTH k-tiles are on the way at once.  At the end the warps' sums meet in local memory and are
+ * added in their order.
  *
  *   BM, BN, BK          pixels, channels of y and terms of a tile; BM and BN are multiples of 16
  *   WARPS, DEPTH        of a group; k-tiles that a warp loads before it multiplies
- *   STAGE, PARTS        bytes of a k-tile of weights; 2: high and low parts (3XTF32), sums move on after each k-tile
- *   XMEM, X16           type of x's elements; it has 16 bits
- *   MMA(d, a, b)        the instruction
- *   RAGGED, SPLIT, DEEP as in nv_conv_rows.cl */
+ *   STAGE, PARTS        bytes of a k-tile of weights; 2: high and low parts (3XTF32), sums move on
+ * after each k-tile XMEM, X16           type of x's elements; it has 16 bits MMA(d, a, b) the
+ * instruction RAGGED, SPLIT, DEEP as in nv_conv_rows.cl */
 #define BLOCKS (BM / 16)
 #define ROW_BYTES (BK * (int)sizeof(XMEM))
 
 INLINE void load16_if(uint *v, global const void *p, int there) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
-                 "@p ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];\n}\n"
-                 : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3]) : "l"(p), "r"(there));
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
+        "@p ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];\n}\n"
+        : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3])
+        : "l"(p), "r"(there));
 }
 
 /* a: [16 pixels][pixel g, g + 8][load][4] */
-INLINE void load_pixels(uint *a, const look *s, const sight *v, walk *k, global const XMEM *x, local const TAP *taps, int t,
-                        int more) {
+INLINE void load_pixels(uint *a, const look *s, const sight *v, walk *k, global const XMEM *x,
+                        local const TAP *taps, int t, int more) {
     UNROLL for (int i = 0; i < 2 * BLOCKS; i++) {
         global const XMEM *from = x + (v[i].at + k->at);
         UNROLL for (int j = 0; j < LOADS; j++) {
@@ -41,15 +44,18 @@ INLINE void load_pixels(uint *a, const look *s, const sight *v, walk *k, global 
 INLINE void load_weights(uint *b, global const uchar *w, int g, int t, int more) {
     const int turn = ROW_BYTES == 128 ? g : g >> 1 & 3;
     UNROLL for (int n = 0; n < EIGHTS; n++) UNROLL for (int j = 0; j < LOADS; j++)
-        load16_if(b + 4 * (n * LOADS + j), w + (8 * n + g) * ROW_BYTES + ((4 * j + t) ^ turn) * 16, more);
+        load16_if(b + 4 * (n * LOADS + j), w + (8 * n + g) * ROW_BYTES + ((4 * j + t) ^ turn) * 16,
+                  more);
 }
 
-kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM *restrict x, global const uchar *restrict w,
-                                   global RESULT *y EXTRA_PARAMS) {
+kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM *restrict x,
+                                   global const uchar *restrict w, global RESULT *y EXTRA_PARAMS) {
     local float4 parts[WARPS * QUADS * 32];
     local TAP taps[TAPS_MOST];
-    const int item = get_local_id(0), lane = item & 31, warp = item >> 5, g = lane >> 2, t = lane & 3, first = get_group_id(0);
-    const int row = get_group_id(1) * BM + g, each = (s.k_tiles + WARPS - 1) / WARPS, from = warp * each;
+    const int item = get_local_id(0), lane = item & 31, warp = item >> 5, g = lane >> 2,
+              t = lane & 3, first = get_group_id(0);
+    const int row = get_group_id(1) * BM + g, each = (s.k_tiles + WARPS - 1) / WARPS,
+              from = warp * each;
     const int n = min(each, s.k_tiles - from);
     sight v[2 * BLOCKS];
     UNROLL for (int i = 0; i < 2 * BLOCKS; i++) {
@@ -66,7 +72,8 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     float sums[CHAINS * SUMS];
     UNROLL for (int q = 0; q < CHAINS * SUMS; q++) sums[q] = 0;
     for (int u = 0; u < n; u += DEPTH, w += DEPTH * STAGE) {
-        uint a[DEPTH][8 * BLOCKS * LOADS], b[DEPTH][4 * EIGHTS * LOADS], low[DEPTH][PARTS == 2 ? 4 * EIGHTS * LOADS : 1];
+        uint a[DEPTH][8 * BLOCKS * LOADS], b[DEPTH][4 * EIGHTS * LOADS],
+            low[DEPTH][PARTS == 2 ? 4 * EIGHTS * LOADS : 1];
         UNROLL for (int d = 0; d < DEPTH; d++) {
             load_weights(b[d], w + d * STAGE, g, t, u + d < n);
 #if PARTS == 2
@@ -81,7 +88,8 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     UNROLL for (int q = 0; q < QUADS; q++) parts[(warp * QUADS + q) * 32 + lane] = four_of(sums, q);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int q = warp; q < QUADS; q += WARPS) {
-        const int c = first % s.row_tiles * BN + 16 * (q % SIXTEENS) + 4 * t, group = first / s.row_tiles * s.rows;
+        const int c = first % s.row_tiles * BN + 16 * (q % SIXTEENS) + 4 * t,
+                  group = first / s.row_tiles * s.rows;
         const int at = row + 8 * (q / SIXTEENS);
         if (c >= s.rows || at >= s.pixels) continue;
         const pixel p = pixel_of(&s, at);

@@ -82,7 +82,8 @@ bool fac_nv_grad_w_read(fac_problem *p, int rank, int maps, fac_nv_grad_w *q) {
         return false;
     const fac_conv_geom *g = &q->g;
     q->dtype = p->in[0].type.dtype;
-    q->C = g->C / g->groups, q->K = g->K / g->groups;
+    q->C = g->C / g->groups;
+    q->K = g->K / g->groups;
     const int64_t vector = q->dtype == FAC_F32 ? 4 : 8;
     if (p->in[1].type.dtype != q->dtype || p->out[0].type.dtype != q->dtype) return false;
     if (!g->N || !g->O || !g->P || !g->Q || !q->C || q->K < 16 || q->K % vector) return false;
@@ -127,7 +128,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl_call *call) {
     const fac_conv_geom *g = &q->g;
     /* of few channels, dw's rows are as they lie: channels of one tap */
-    const int64_t taps = q->few ? 1 : g->R * g->S, C = q->few ? q->C * g->R * g->S : q->C;
+    const int64_t taps = q->few ? 1 : g->R * g->S;
+    const int64_t C = q->few ? q->C * g->R * g->S : q->C;
     const fac_nv_divisor tall = fac_nv_divide_wide((uint32_t)c->tall),
                          broad = fac_nv_divide_wide((uint32_t)c->broad);
     const int64_t sizes[] = { c->positions,

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/nvidia/grad_w/grad_w.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "cl_nv_common.h"
 #include "cl_nv_conv_grad_w.h"
 #include "cl_nv_conv_grad_w_few.h"
@@ -68,7 +69,9 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     if (split(q) && across > 2) return false;
     c->maps = q->maps;
     if (c->maps) c->fillers = 64; /* a warp makes a map */
-    c->tall = g->P, c->broad = g->Q, c->chunk = 64;
+    c->tall = g->P;
+    c->broad = g->Q;
+    c->chunk = 64;
     const int stage = stage_bytes(q, c), chunk = BLOCK * 64 * 4; /* as it comes, of f32 */
     c->stages = (LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
     if (c->stages > (halves(q) ? 8 : 4)) c->stages = halves(q) ? 8 : 4;
@@ -99,7 +102,9 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
     double least = 0;
     if (kind >= 2 * SHAPES || (rooms == 2 && split(q))) return false;
     const int64_t shortest = shapes[shape].segment < wide ? shapes[shape].segment : wide;
-    c->few = true, c->chunk = 64, c->fillers = 32 * warps;
+    c->few = true;
+    c->chunk = 64;
+    c->fillers = 32 * warps;
     c->tiles_m = parts(groups, 3), c->columns = (int)parts(groups, c->tiles_m),
     c->tiles_n = parts(q->K, 64);
     for (int64_t segment = shortest; segment <= shapes[shape].pixels; segment += 16)
@@ -123,20 +128,15 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
             least = cost;
             c->band = (int)band, c->segment = (int)segment, c->line = (int)line,
             c->stages = (int)(LOCAL / bytes);
-            c->broad = segments, c->tall = bands * segments;
+            c->broad = segments;
+            c->tall = bands * segments;
         }
     if (c->stages > MOST_STAGES) c->stages = MOST_STAGES;
     return least > 0;
 }
 
-/* Measured on an H200, of a multiprocessor: bytes a second out of the second cache, by kernels;
- * shares of the matrix units' rate with operands that are rounded, split, and taken as they are;
- * what a group takes to leave its part and add its share. */
-static const double LOADS_TAPS = 47e9, LOADS_64 = 37e9, LOADS_TILES = 45e9, LOADS_HALVES = 33e9;
-static const double ROUNDED = 0.5, SPLIT = 0.64, AS_THEY_ARE = 0.7;
-static const double END_TAPS = 5e-6, END_BYTES = 10e9, SUM_APART = 8e-6, MEMORY = 1.27;
-
 static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
+    const fac_nv_grad_w_speed *v = &fac_nv_grad_w_speeds;
     const double units = o->limits.units, element = halves(q) ? 2 : 4;
     const double steps =
         (double)c->each * (c->few ? (double)(c->band * c->segment) / BLOCK : 1.0 / BLOCK);
@@ -146,16 +146,16 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
                                    : 128 + c->columns;
     const double loads = BLOCK * element * across;
     const double rate = fac_nv_rate(o, FAC_NV_BF16) / units *
-                        (split(q)    ? SPLIT / 3
-                         : halves(q) ? AS_THEY_ARE
-                                     : ROUNDED);
-    const double unit_loads = c->taps || c->few  ? LOADS_TAPS
-                              : c->maps          ? LOADS_TILES
-                              : c->columns == 64 ? LOADS_64
-                              : halves(q)        ? LOADS_HALVES
-                                                 : LOADS_TILES;
+                        (split(q)    ? v->split / 3
+                         : halves(q) ? v->as_they_are
+                                     : v->rounded);
+    const double unit_loads = c->taps || c->few  ? v->taps
+                              : c->maps          ? v->tiles
+                              : c->columns == 64 ? v->narrow
+                              : halves(q)        ? v->halves
+                                                 : v->tiles;
     const double multiply = macs * BLOCK / rate, load = loads / unit_loads;
-    const double last = c->taps || c->few ? END_TAPS : 128.0 * 4 * c->columns / END_BYTES;
+    const double last = c->taps || c->few ? v->end : 128.0 * 4 * c->columns / v->end_bytes;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
     const double waves = (double)parts(groups, o->limits.units);
     const double each = multiply > load ? multiply : load,
@@ -164,11 +164,11 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
                  taps = pixels * (double)(q->g.R * q->g.S);
     const double images =
         element * ((all < taps ? all : taps) * (double)q->g.C + pixels * (double)q->g.K);
-    const double memory = images / (MEMORY * fac_cl_bandwidth(o)),
+    const double memory = images / (v->memory * fac_cl_bandwidth(o)),
                  busy = waves * (steps + (double)c->lead) * each;
-    c->seconds = 8e-6 + (busy > memory ? busy : memory) + waves * last;
+    c->seconds = v->launch + (busy > memory ? busy : memory) + waves * last;
     if (!c->joined)
-        c->seconds += SUM_APART + 2 * (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
+        c->seconds += v->apart + 2 * (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
 }
 
 /* Groups of items for one or two rounds on the device. */

@@ -5,6 +5,7 @@
 #include "backends/opencl/nvidia/conv/conv.h"
 #include "backends/opencl/nvidia/unit/mma.h"
 #include "backends/opencl/nvidia/grad_w/mma_grad_w.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_nv_common.h"
@@ -70,16 +71,17 @@ static bool cut(fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds,
     splits = splits < 1 ? 1 : splits < least ? splits : least;
     c->each = parts(parts(pixels, splits), k->pixels) * k->pixels;
     c->splits = parts(pixels, c->each);
-    const double busy_share = room * c->items < 256 ? 0.7 : 1;
+    const double busy_share = room * c->items < 256 ? fac_nv_grad_w_speeds.mma_idle : 1;
     const double rate = fac_mma_rate(o, q->mode) / (double)slots * k->share * busy_share;
     const double each = (double)k->rows * (double)k->columns * (double)k->pixels / rate;
     const double waves = (double)parts(tiles * c->splits, slots);
-    const double busy = waves * ((double)(c->each / k->pixels) * each + 5e-6);
+    const double busy =
+        waves * ((double)(c->each / k->pixels) * each + fac_nv_grad_w_speeds.mma_wave);
     const double read =
         (double)(g->N * g->D * g->H * g->W) * (double)g->C + (double)pixels * (double)g->K;
     const double images = (halves(q) ? 2.0 : 4.0) * read;
-    const double memory = images / (1.2 * fac_cl_bandwidth(o));
-    c->seconds = 8e-6 + (busy > memory ? busy : memory) +
+    const double memory = images / (fac_nv_grad_w_speeds.mma_memory * fac_cl_bandwidth(o));
+    c->seconds = fac_nv_grad_w_speeds.launch + (busy > memory ? busy : memory) +
                  (double)work_of(q, c->splits) / fac_cl_bandwidth(o);
     return work_of(q, c->splits) < (size_t)1 << 31;
 }

@@ -142,7 +142,8 @@ static fac_status make_images(fac_opencl *o, const plan *q, const fac_nv_side *s
     const size_t lines = s->tile < 64 ? (size_t)s->tile : 64;
     size_t matrices = 1;
     for (int k = 0; k < FAC_CL_BATCH; k++) {
-        w.z[k] = s->z[k], w.size[k] = (int32_t)s->size[k];
+        w.z[k] = s->z[k];
+        w.size[k] = (int32_t)s->size[k];
         matrices *= (size_t)s->size[k];
     }
     const fac_cl_range range = { 3,
@@ -177,8 +178,10 @@ static fac_span find(const plan *q, const fac_nv_side *s, fac_span in, fac_span 
     if (!s->packed) in = (fac_span){ work.memory, work.at + s->place };
     *at = (int64_t)(fac_cl_at(in) / element);
     int64_t each = (int64_t)(s->matrix / element);
-    for (int k = FAC_CL_BATCH - 1; k >= 0; k--)
-        z[k] = s->size[k] > 1 ? each : 0, each *= s->size[k];
+    for (int k = FAC_CL_BATCH - 1; k >= 0; k--) {
+        z[k] = s->size[k] > 1 ? each : 0;
+        each *= s->size[k];
+    }
     return in;
 }
 

@@ -178,7 +178,9 @@ static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
             seconds += fac_nv_speeds.tile + (double)real * result / fac_nv_speeds.unit_cache +
                        2 * y * 4 * (double)real / fac_nv_speeds.memory;
         if (best && seconds >= 0.97 * best) continue;
-        best = seconds, m->each = each, m->parts = real;
+        best = seconds;
+        m->each = each;
+        m->parts = real;
     }
     return best;
 }
@@ -190,7 +192,8 @@ static void cut(const fac_opencl *o, const fac_nv_cut *c, const bool *before_run
     m->k_tiles = parts_of(s->K, fac_nv_terms(m));
     settle(m, before_run[m->p.input], c->rows, &m->p);
     settle(m, before_run[m->q.input], c->columns, &m->q);
-    m->row_tiles = m->p.blocks, m->column_tiles = m->q.blocks;
+    m->row_tiles = m->p.blocks;
+    m->column_tiles = m->q.blocks;
     m->seconds = product_seconds(o, m) + image_seconds(m, &m->p) + image_seconds(m, &m->q);
     /* a wave of tiles is about square */
     m->band = c->columns >= 2 * c->rows ? 16 : c->rows >= 2 * c->columns ? 8 : 11;
@@ -217,7 +220,8 @@ int fac_nv_matmul_variants(const fac_nv_matmul *m) {
 static bool start(const fac_cl_product *r, fac_precision precision, bool mma, fac_nv_matmul *m) {
     const fac_cl_shape *s = &r->s;
     memset(m, 0, sizeof *m);
-    m->r = *r, m->mma = mma;
+    m->r = *r;
+    m->mma = mma;
     if (!fac_nv_mode_of(r->dtype, precision, &m->mode) || r->right != FAC_CL_MATRIX || !s->K)
         return false;
     if (s->M > INT_MAX / 512 || s->N > INT_MAX / 512 || s->K > INT_MAX / 2 || s->batch > 65535)

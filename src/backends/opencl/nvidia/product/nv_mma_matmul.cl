@@ -1,10 +1,12 @@
-/* A matrix product on mma.sync (nv_mma_tiles.cl), for sm_80 and newer: a tile by each group of items, whose operands come by
- * asynchronous copies, STAGES - 1 steps ahead.
+/* A matrix product on mma.sync (nv_mma_tiles.cl), for sm_80 and newer: a tile by each group of
+ * items, whose operands come by asynchronous copies, STAGES - 1 steps ahead.
  *
- * Arguments, jobs and images are those of nv_matmul.cl.  A step is ROW bytes of each row of both operands: half of a k-tile or
- * all of it; from IMAGES, whose chunks were swizzled for rows of 128 bytes, or from matrices whose terms are neighbours (ROWS).
+ * Arguments, jobs and images are those of nv_matmul.cl.  A step is ROW bytes of each row of both
+ * operands: half of a k-tile or all of it; from IMAGES, whose chunks were swizzled for rows of 128
+ * bytes, or from matrices whose terms are neighbours (ROWS).
  *
- *   TM, TN, ITEMS, STAGES, MEM, HALF, P_FROM, Q_FROM, SWAP, PARTS, FOURS      as there;  A_ROW = B_ROW = ROW */
+ *   TM, TN, ITEMS, STAGES, MEM, HALF, P_FROM, Q_FROM, SWAP, PARTS, FOURS      as there;  A_ROW =
+ * B_ROW = ROW */
 #define IMAGES 0
 #define CHUNK (HALF ? 8 : 4)
 #define TERMS (8 * CHUNK)                       /* of a k-tile */
@@ -15,27 +17,30 @@
 #define P_BYTES (TM * ROW)
 #define ROOM ((TM + TN) * ROW)
 
-/* One operand's rows of a step.  from: of ROWS the tile's first row, of IMAGES the k-tile's image; left: rows that there are. */
-INLINE void copy_step(int kind, uint to, global const MEM *from, long step, int rows, int left, int k, int terms, int sub,
-                      bool permuted) {
+/* One operand's rows of a step.  from: of ROWS the tile's first row, of IMAGES the k-tile's image;
+ * left: rows that there are. */
+INLINE void copy_step(int kind, uint to, global const MEM *from, long step, int rows, int left,
+                      int k, int terms, int sub, bool permuted) {
     const int chunk = get_local_id(0) % CHUNKS;
     UNROLL for (int i = 0; i < rows; i += DOWN) {
         const int r = i + get_local_id(0) / CHUNKS;
         if (rows % DOWN && r >= rows) break;
         if (kind == IMAGES) {
             const int c = sub * CHUNKS + chunk;
-            nv_copy16(to + r * ROW + ((chunk ^ turn_of(r, ROW)) << 4), from + (r * 8 + (c ^ (r & 7))) * CHUNK, 16);
+            nv_copy16(to + r * ROW + ((chunk ^ turn_of(r, ROW)) << 4),
+                      from + (r * 8 + (c ^ (r & 7))) * CHUNK, 16);
         } else {
-            const int lies = permuted ? lying(r) : r, first = k + chunk * CHUNK, there = r < left && first < terms;
+            const int lies = permuted ? lying(r) : r, first = k + chunk * CHUNK,
+                      there = r < left && first < terms;
             const uint place = to + lies * ROW + ((chunk ^ turn_of(lies, ROW)) << 4);
             nv_copy16(place, there ? from + r * step + first : from, there ? 16 : 0);
         }
     }
 }
 
-kernel GROUP(ITEMS)
-void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restrict p, global const MEM *restrict q,
-             global RESULT *restrict y PARTS_PARAMS EXTRA_PARAMS) {
+kernel GROUP(ITEMS) void product(const shape s, const tiling w PLACE_PARAMS,
+                                 global const MEM *restrict p, global const MEM *restrict q,
+                                 global RESULT *restrict y PARTS_PARAMS EXTRA_PARAMS) {
     local uchar tiles[STAGES * ROOM] __attribute__((aligned(1024)));
     const int item = get_local_id(0), lane = item & 31, warp = item >> 5, terms = (int)s.K;
     const job j = job_of(get_group_id(0), &w, (int)s.batch);
@@ -52,13 +57,14 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
     else q += j.column * w.q_step;
     float sum[MS][8 * NS];
     UNROLL for (int m = 0; m < MS; m++) UNROLL for (int e = 0; e < 8 * NS; e++) sum[m][e] = 0;
-#define FETCH(i, stage) \
-    do { \
+#define FETCH(i, stage)                                                                            \
+    do {                                                                                           \
         const int tile = (i) / SUBS, sub = (i) % SUBS, k = j.first * TERMS + (i) * (TERMS / SUBS); \
-        copy_step(P_FROM, at + (stage) * ROOM, P_FROM == IMAGES ? p + (long)tile * (TM * TERMS) : p, w.p_step, TM, \
-                  w.rows - j.row, k, terms, sub, false); \
-        copy_step(Q_FROM, at + (stage) * ROOM + P_BYTES, Q_FROM == IMAGES ? q + (long)tile * (TN * TERMS) : q, w.q_step, TN, \
-                  w.columns - j.column, k, terms, sub, true); \
+        copy_step(P_FROM, at + (stage)*ROOM, P_FROM == IMAGES ? p + (long)tile * (TM * TERMS) : p, \
+                  w.p_step, TM, w.rows - j.row, k, terms, sub, false);                             \
+        copy_step(Q_FROM, at + (stage)*ROOM + P_BYTES,                                             \
+                  Q_FROM == IMAGES ? q + (long)tile * (TN * TERMS) : q, w.q_step, TN,              \
+                  w.columns - j.column, k, terms, sub, true);                                      \
     } while (0)
     for (int i = 0; i < STAGES - 1; i++) {
         if (i < n) FETCH(i, i);
@@ -79,7 +85,9 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
     barrier(CLK_LOCAL_MEM_FENCE);
 #ifdef PARTS
     global float *of_tile = parts + w.parts_at + (long)j.tile * w.parts * (TM * TN);
-    if (!meets(sum[0], of_tile, counters + w.counters_at + j.tile, j.part, w.parts, (local uint *)tiles, item)) return;
+    if (!meets(sum[0], of_tile, counters + w.counters_at + j.tile, j.part, w.parts,
+               (local uint *)tiles, item))
+        return;
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 #if LINES
@@ -88,6 +96,6 @@ void product(const shape s, const tiling w PLACE_PARAMS, global const MEM *restr
 #else
 #define LINES_ARGS
 #endif
-    results(s, w, j, j.row + warp % WARPS_M * WM, j.column + warp / WARPS_M * WN, lane, sum[0] PLACE_ARGS LINES_ARGS,
-            y EXTRA_ARGS);
+    results(s, w, j, j.row + warp % WARPS_M * WM, j.column + warp / WARPS_M * WN, lane,
+            sum[0] PLACE_ARGS LINES_ARGS, y EXTRA_ARGS);
 }

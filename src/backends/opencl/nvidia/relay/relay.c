@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 #include "backends/opencl/nvidia/relay/relay.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -40,12 +41,13 @@ void fac_nv_leg_windows(fac_nv_leg *l, const fac_window *h, const fac_window *w)
         l->in[d] = (int32_t)v->in, l->out[d] = (int32_t)v->out, l->origin[d] = (int32_t)-v->pad;
         l->stride[d] = (int32_t)v->stride, l->far[d] = (int32_t)v->dilation,
         l->taps[d] = (int32_t)v->kernel;
-        l->multiplier[d] = by.multiplier, l->shifts[d] = by.shift;
+        l->multiplier[d] = by.multiplier;
+        l->shifts[d] = by.shift;
     }
 }
 
 double fac_nv_leg_seconds(const fac_opencl *o, double bytes) {
-    return 2.5e-6 + bytes / (8e9 * o->limits.units);
+    return fac_nv_relay_speeds.leg + bytes / (fac_nv_relay_speeds.unit_bytes * o->limits.units);
 }
 
 /* ---- the plan ---- */
@@ -174,7 +176,9 @@ static fac_status make_memory(fac_device *d, relay *r, fac_error *err) {
 static fac_status fill(fac_device *d, relay *r, const fac_relay_job *jobs, int n, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     const fac_relay_job *last = &jobs[n - 1];
-    r->n = n, r->jobs = jobs, r->groups = (int)o->limits.units;
+    r->n = n;
+    r->jobs = jobs;
+    r->groups = (int)o->limits.units;
     r->legs = fac_alloc((size_t)n, sizeof *r->legs);
     r->rows = fac_alloc((size_t)n, sizeof *r->rows);
     r->last = fac_alloc((size_t)(last->at + last->nin + last->nout + 1), sizeof *r->last);

@@ -77,7 +77,8 @@ static bool read_linear(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
 
 /* At most a bias, which is the same for all pixels, and an image of the result's size. */
 static bool few_extras(const fac_nv_conv *c, int *bias, int *add) {
-    *bias = c->r.biased ? 0 : -1, *add = -1;
+    *bias = c->r.biased ? 0 : -1;
+    *add = -1;
     for (int i = c->r.biased; i < c->r.extras; i++) {
         if (*add >= 0) return false;
         *add = i;
@@ -115,18 +116,19 @@ typedef struct tiling {
 
 /* A unit goes through its blocks in turns; each takes a while to begin and to end, and its
  * multiplications.  Beside that its bytes come from the second cache, to each unit so many a
- * second, and weights from memory to all of them.  Fitted to chains of layers of seven forms in all
- * these cuts on an H100, a tenth off on average. */
+ * second, and weights from memory to all of them. */
 static void estimate(const fac_opencl *o, tiling *t, int row) {
+    const fac_nv_relay_speed *v = &fac_nv_relay_speeds;
     const double units = o->limits.units, turns = ceil(t->blocks / units),
                  each = ceil((double)t->k_tiles / t->c.team);
     const double bytes =
         (double)t->k_tiles * (t->down * t->c.pixels * row + t->c.across * fac_nv_tile_bytes(&t->k));
     const double weights = (double)t->columns * t->k_tiles * fac_nv_tile_bytes(&t->k);
     const double work =
-        each * t->c.pixels * t->c.columns / 256 * (t->k.mode == FAC_NV_3XTF32 ? 2.5 : 1);
-    const double ways = fmax(turns * bytes / 137e9, weights / (0.7 * fac_cl_bandwidth(o)));
-    t->seconds = 1.4e-6 + turns * (1.35e-6 + 0.25e-6 * work) + ways;
+        each * t->c.pixels * t->c.columns / 256 * (t->k.mode == FAC_NV_3XTF32 ? v->three : 1);
+    const double ways =
+        fmax(turns * bytes / v->unit_cache, weights / (v->memory * fac_cl_bandwidth(o)));
+    t->seconds = v->conv + turns * (v->turn + v->work * work) + ways;
 }
 
 static bool cut_into(const fac_opencl *o, const fac_nv_conv *c, const cut *k, tiling *t) {
@@ -176,8 +178,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->packed[1] = fac_nv_packed_bytes(&c, &t.k);
     offer->seconds = t.seconds;
     if (p->in[1].time == FAC_RUN)
-        offer->seconds += 6e-6 + 2 * (double)offer->packed[1] / fac_nv_speeds.pack;
-    offer->version = VERSION, offer->variants = VARIANTS;
+        offer->seconds +=
+            fac_nv_relay_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_nv_speeds.pack;
+    offer->version = VERSION;
+    offer->variants = VARIANTS;
     *FAC_DRAFT(offer, draft) = (draft){ c, t };
     return offer->packed[1] != 0;
 }
@@ -196,7 +200,9 @@ static void place_extra(const fac_nv_conv *c, int extra, int which, fac_nv_leg_p
         return;
     }
     p->code.add = t;
-    p->leg.add_step[0] = at->image, p->leg.add_step[1] = at->row, p->leg.add_step[2] = at->column;
+    p->leg.add_step[0] = at->image;
+    p->leg.add_step[1] = at->row;
+    p->leg.add_step[2] = at->column;
 }
 
 static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *t,
@@ -212,27 +218,41 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     to->code.window =
         c->g.R * c->g.S > 1 || c->g.pad[1] || c->g.pad[2] || c->g.pad_end[1] || c->g.pad_end[2];
     to->code.ragged = c->channels % t->k.terms;
-    to->code.x = c->r.dtype, to->code.result = c->r.result, to->code.bias = to->code.add = FAC_F32;
-    to->finish.biased = c->r.biased, to->finish.body = c->r.body;
+    to->code.x = c->r.dtype;
+    to->code.result = c->r.result;
+    to->code.bias = to->code.add = FAC_F32;
+    to->finish.biased = c->r.biased;
+    to->finish.body = c->r.body;
     to->finish.rounded = c->r.dtype == FAC_F32 ? FAC_NONE : c->r.dtype;
-    to->operand[FAC_NV_X] = 0, to->operand[FAC_NV_W] = 1, to->operand[FAC_NV_Y] = p->nin;
+    to->operand[FAC_NV_X] = 0;
+    to->operand[FAC_NV_W] = 1;
+    to->operand[FAC_NV_Y] = p->nin;
     to->operand[FAC_NV_BIAS] = to->operand[FAC_NV_ADD] = -1;
     fac_nv_leg_windows(l, &h, &w);
     l->at[FAC_NV_X] = x->at * bytes_of(c->r.dtype), l->at[FAC_NV_Y] = y->at * bytes_of(c->r.result);
-    l->image = x->image, l->step[0] = x->row, l->step[1] = x->column;
-    l->y_step[0] = y->image, l->y_step[1] = y->row, l->y_step[2] = y->column, l->y_channel = 1;
+    l->image = x->image;
+    l->step[0] = x->row;
+    l->step[1] = x->column;
+    l->y_step[0] = y->image;
+    l->y_step[1] = y->row;
+    l->y_step[2] = y->column;
+    l->y_channel = 1;
     /* weights are packed, which no relay does; a bias may be what a step of this one makes */
     l->early = bias < 0 || p->in[c->r.input[bias]].time != FAC_RUN;
     l->team = t->c.team, l->tiles = t->blocks, l->across = t->c.across, l->lines = t->lines,
     l->wide = t->wide;
     l->weights = (int32_t)(fac_nv_packed_bytes(c, &t->k) / 128);
     l->pixels = (int32_t)(c->g.N * c->g.P * c->g.Q), l->rows = c->rows, l->channels = c->channels;
-    l->row_tiles = t->row_tiles, l->columns = t->columns, l->k_tiles = t->k_tiles;
+    l->row_tiles = t->row_tiles;
+    l->columns = t->columns;
+    l->k_tiles = t->k_tiles;
     l->all_taps = (int32_t)(c->g.R * c->g.S), l->each = (t->k_tiles + t->c.team - 1) / t->c.team;
     const fac_nv_divisor by[] = { fac_nv_divide_wide((uint32_t)l->wide),
                                   fac_nv_divide_wide((uint32_t)l->all_taps) };
-    l->by_columns[0] = by[0].multiplier, l->by_columns[1] = by[0].shift;
-    l->by_taps[0] = by[1].multiplier, l->by_taps[1] = by[1].shift;
+    l->by_columns[0] = by[0].multiplier;
+    l->by_columns[1] = by[0].shift;
+    l->by_taps[0] = by[1].multiplier;
+    l->by_taps[1] = by[1].shift;
     for (int i = 0; i < l->all_taps; i++)
         l->tap[i] = (int32_t)(i / c->g.S * c->g.dilation[1] * x->row +
                               i % c->g.S * c->g.dilation[2] * x->column);

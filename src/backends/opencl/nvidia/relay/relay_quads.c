@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 #include "backends/opencl/nvidia/relay/relay.h"
+#include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -142,7 +143,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double items = (double)(q.N * q.h.out * q.w.out * (q.C / 4)),
                  all = 32.0 * FAC_NV_RELAY_WARPS * o->limits.units;
     const double taps = (double)(q.h.kernel * q.w.kernel), turns = items <= all ? 1 : items / all;
-    offer->seconds = fac_nv_leg_seconds(o, bytes) + turns * (taps > 9 ? 0.06e-6 * taps : 0.5e-6);
+    offer->seconds =
+        fac_nv_leg_seconds(o, bytes) +
+        turns * (taps > 9 ? fac_nv_relay_speeds.tap * taps : fac_nv_relay_speeds.window);
     offer->version = VERSION;
     *FAC_DRAFT(offer, quads) = q;
     return true;
@@ -173,7 +176,8 @@ static void write_leg(const fac_problem *p, const quads *q, bool depthwise, fac_
     if (depthwise) to->code.r = (int)q->h.kernel, to->code.s = (int)q->w.kernel;
     to->code.average = q->average, to->code.x = p->in[0].type.dtype,
     to->code.result = p->out[0].type.dtype;
-    to->finish.biased = q->tail.biased, to->finish.body = q->tail.body;
+    to->finish.biased = q->tail.biased;
+    to->finish.body = q->tail.body;
     to->finish.rounded = q->tail.from == FAC_F32 ? FAC_NONE : q->tail.from;
     to->operand[FAC_NV_X] = 0, to->operand[FAC_NV_W] = depthwise ? 1 : -1,
     to->operand[FAC_NV_Y] = p->nin;

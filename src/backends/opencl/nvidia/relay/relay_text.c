@@ -71,7 +71,8 @@ static bool add_finishes(const fac_nv_finish *f, int n, bool fp64, fac_text *to)
 
 static void add_conv(const fac_nv_code *c, fac_text *to) {
     static const char *const names[] = { "tf32", "tf32", "bf16", "f16" };
-    const int parts = c->mode == FAC_NV_3XTF32 ? 2 : 1, bytes = c->x == FAC_F32 ? 4 : 2;
+    const int parts = c->mode == FAC_NV_3XTF32 ? 2 : 1;
+    const int bytes = c->x == FAC_F32 ? 4 : 2;
     fac_text_print(to,
                    "#define BM %d\n#define BN %d\n#define BK %d\n#define DEPTH %d\n#define STAGE "
                    "%d\n#define PARTS %d\n"

@@ -30,8 +30,11 @@ bool fac_nv_place_of(const fac_operand *x, const fac_dims *result, fac_nv_place 
         if (step[k] > INT32_MAX || step[k] < -INT32_MAX) return false;
     }
     int32_t *const spatial[] = { &to->depth, &to->row, &to->column };
-    to->at = x->layout.offset, to->image = (int32_t)step[0], to->channel = (int32_t)step[1];
-    size[0] = result->d[0], size[1] = result->d[1];
+    to->at = x->layout.offset;
+    to->image = (int32_t)step[0];
+    to->channel = (int32_t)step[1];
+    size[0] = result->d[0];
+    size[1] = result->d[1];
     for (int k = 0; k < rank; k++)
         *spatial[3 - rank + k] = (int32_t)step[2 + k], size[5 - rank + k] = result->d[2 + k];
     return reach_of(to, size) < INT32_MAX;

@@ -1,10 +1,13 @@
-/* Four neighbours at once, as nvidia/epilogue_text.c reads and writes them: f32 by 16 bytes, bf16 and f16 by 8. */
+/* Four neighbours at once, as nvidia/epilogue_text.c reads and writes them: f32 by 16 bytes, bf16
+ * and f16 by 8. */
 INLINE void nv_four_f32(float *v, global const float *p) {
     const float4 x = *(global const float4 *)p;
     v[0] = x.s0, v[1] = x.s1, v[2] = x.s2, v[3] = x.s3;
 }
 INLINE float nv_one_f32(global const float *p) { return *p; }
-INLINE void nv_put_f32(global float *p, const float *v) { *(global float4 *)p = (float4)(v[0], v[1], v[2], v[3]); }
+INLINE void nv_put_f32(global float *p, const float *v) {
+    *(global float4 *)p = (float4)(v[0], v[1], v[2], v[3]);
+}
 
 INLINE void nv_four_bf16(float *v, global const ushort *p) {
     const uint2 x = *(global const uint2 *)p;
@@ -17,7 +20,9 @@ INLINE void nv_put_bf16(global ushort *p, const float *v) {
 }
 
 INLINE void nv_two_f16(float *v, uint x) {
-    asm("{\n.reg .b16 l, h;\nmov.b32 {l, h}, %2;\ncvt.f32.f16 %0, l;\ncvt.f32.f16 %1, h;\n}\n" : "=f"(v[0]), "=f"(v[1]) : "r"(x));
+    asm("{\n.reg .b16 l, h;\nmov.b32 {l, h}, %2;\ncvt.f32.f16 %0, l;\ncvt.f32.f16 %1, h;\n}\n"
+        : "=f"(v[0]), "=f"(v[1])
+        : "r"(x));
 }
 INLINE void nv_four_f16(float *v, global const ushort *p) {
     const uint2 x = *(global const uint2 *)p;

@@ -1,5 +1,6 @@
-/* Do tensor maps work here?  y itself is the tensor: x[row][head], 3 rows of 2 heads of 8 numbers, 32 and 16 bytes apart, and
- * after it the map lies.  A box of 8 rows from x[1][1] on has two rows, each with one piece, and zeros. */
+/* Do tensor maps work here?  y itself is the tensor: x[row][head], 3 rows of 2 heads of 8 numbers,
+ * 32 and 16 bytes apart, and after it the map lies.  A box of 8 rows from x[1][1] on has two rows,
+ * each with one piece, and zeros. */
 kernel GROUP(64) void probe(global int *y) {
     local int box[8 * 32] __attribute__((aligned(1024))), room[32] __attribute__((aligned(128)));
     local ulong bar[1];

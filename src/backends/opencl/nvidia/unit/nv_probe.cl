@@ -1,4 +1,5 @@
-/* Does wgmma work here?  D = A B with A[r][k] = r + k (64 x 8) and B[k][n] = 1 + n (8 x 8): D[r][n] = (1 + n) (8 r + 28). */
+/* Does wgmma work here?  D = A B with A[r][k] = r + k (64 x 8) and B[k][n] = 1 + n (8 x 8): D[r][n]
+ * = (1 + n) (8 r + 28). */
 kernel GROUP(128) void probe(global int *y) {
     local float a[64 * 32] __attribute__((aligned(1024))), b[8 * 32] __attribute__((aligned(1024)));
     const int i = get_local_id(0);

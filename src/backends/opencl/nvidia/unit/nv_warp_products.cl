@@ -1,20 +1,24 @@
-/* Products of a warp whose operands are in its registers, of BM pixels and BN channels: what conv/warps and convolutions in
- * relays share.
+/* Products of a warp whose operands are in its registers, of BM pixels and BN channels: what
+ * conv/warps and convolutions in relays share.
  *
  *   NAME(x)             x of this text alone
  *   BM, BN, BK          pixels, channels of y and terms of a tile; BM and BN are multiples of 16
- *   PARTS               2: weights have high and low parts (3XTF32), and sums move on after each k-tile
- *   XMEM                type of x's elements in memory
- *   MMA(d, a, b)        the instruction */
+ *   PARTS               2: weights have high and low parts (3XTF32), and sums move on after each
+ * k-tile XMEM                type of x's elements in memory MMA(d, a, b)        the instruction */
 #define LOADS (BK / (int)(64 / sizeof(XMEM)))   /* of 16 bytes, by one lane of a row of a k-tile */
 #define EIGHTS (BN / 8)
 #define SIXTEENS (BN / 16)
 #define SUMS (BM * BN / 32)                     /* of a lane */
-#define CHAINS (SUMS == 8 ? 2 : 1)              /* sums of a result, added at the end, so that more products depend on no other */
-#define QUADS (BM / 8 * SIXTEENS)               /* fours of sums of a lane: number q is of pixel 8 (q / SIXTEENS) + g */
+#define CHAINS                                                                                     \
+    (SUMS == 8                                                                                     \
+         ? 2                                                                                       \
+         : 1) /* sums of a result, added at the end, so that more products depend on no other */
+#define QUADS                                                                                      \
+    (BM / 8 * SIXTEENS) /* fours of sums of a lane: number q is of pixel 8 (q / SIXTEENS) + g */
 
-/* sums: [chain][16 pixels][8 channels][4]; a: [pixel][load][4].  Products that follow each other are of different sums, since one
- * that waits for the sum of the one before takes several times as long. */
+/* sums: [chain][16 pixels][8 channels][4]; a: [pixel][load][4].  Products that follow each other
+ * are of different sums, since one that waits for the sum of the one before takes several times as
+ * long. */
 INLINE void NAME(multiply)(float *sums, const uint *a, const uint *b, const uint *low) {
 #if PARTS == 2
     float part[CHAINS * SUMS];
@@ -33,7 +37,8 @@ INLINE void NAME(multiply)(float *sums, const uint *a, const uint *b, const uint
                     high[m][e] = nv_high(as_float(raw[e])), rest[m][e] = nv_low(as_float(raw[e]));
 #endif
                 UNROLL for (int n = 0; n < EIGHTS; n++) {
-                    const int at = 4 * (n * LOADS + j) + 2 * h, q = 4 * (m * EIGHTS + n) + h % CHAINS * SUMS;
+                    const int at = 4 * (n * LOADS + j) + 2 * h,
+                              q = 4 * (m * EIGHTS + n) + h % CHAINS * SUMS;
 #if PARTS == 2
                     nv_mma_tf32(part + q, turn ? high[m] : rest[m], (turn == 1 ? low : b) + at);
 #else

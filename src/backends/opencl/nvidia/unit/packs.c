@@ -81,7 +81,8 @@ static int cut(const fac_opencl *o, job *jobs, int n) {
                    known = alike && last->job->from == jobs[i].job->from;
         if (!alike || (!known && places == sources_most(o))) launches++, places = 0;
         if (!known) places++;
-        jobs[i].launch = launches - 1, jobs[i].place = places - 1;
+        jobs[i].launch = launches - 1;
+        jobs[i].place = places - 1;
     }
     return launches;
 }
@@ -94,7 +95,8 @@ static void add_units(const job *j, table *t, size_t start) {
     for (int i = 0; i < fac_nv_pack_phases(&j->w); i++) {
         fac_nv_pack s = fac_nv_pack_phase(&j->w, i, j->job->to);
         const size_t units = fac_nv_pack_units(&j->w, &s);
-        s.source = j->place, s.first = (int32_t)(t->nunits - start);
+        s.source = j->place;
+        s.first = (int32_t)(t->nunits - start);
         if (t->phases) t->phases[t->nphases] = s;
         for (size_t u = 0; u < units && t->units; u++)
             t->units[t->nunits + u] = (int32_t)t->nphases;

@@ -43,7 +43,9 @@ fac_status fac_nv_rewrite(const char *ptx, size_t bytes, char **out, size_t *out
         } else if (!aims && length - i > aim && !memcmp(ptx + i, target, aim) &&
                    !(ptx[i + aim] >= '0' && ptx[i + aim] <= '9')) {
             memcpy(text + n, target, aim);
-            n += aim, i += aim, aims++;
+            n += aim;
+            i += aim;
+            aims++;
             if (ptx[i] != 'a') text[n++] = 'a';
         } else {
             if (more && is(ptx + i, length - i, size))

@@ -23,7 +23,12 @@ const fac_nv_speed fac_nv_speeds = { .unit = { [FAC_NV_3XTF32] = 0.6e12,
                                      .launch = 3e-6,
                                      .split_launch = 2.6e-6,
                                      .pack_launch = 4e-6,
-                                     .tile = 1.2e-6 };
+                                     .tile = 1.2e-6,
+                                     .kept_moments = 2e-6,
+                                     .joining = 7e-6,
+                                     .rows_launch = 2e-6,
+                                     .winograd_slice = 8e-6,
+                                     .clock = 1.6e9 };
 
 const fac_nv_stream_speed fac_nv_stream_copied = { .row = 9.7,
                                                    .way = 1000,
@@ -43,7 +48,7 @@ const fac_nv_stream_speed fac_nv_stream_copied = { .row = 9.7,
                                                    .bandwidth = 3.8e12,
                                                    .all = 12,
                                                    .launch = 3.7e-6,
-                                                   .joining = FAC_NV_JOINING,
+                                                   .joining = 7e-6,
                                                    .moments = INFINITY };
 const fac_nv_stream_speed fac_nv_stream_mapped = { .row = 1.9,
                                                    .way = 1220,
@@ -90,3 +95,43 @@ const fac_nv_tile_speed fac_nv_tile_others = { .one_tap = 0.35e-6,
                                                .two = 0.85,
                                                .one = 0.5,
                                                .power = INFINITY };
+
+const fac_nv_grad_w_speed fac_nv_grad_w_speeds = { .taps = 47e9,
+                                                   .narrow = 37e9,
+                                                   .tiles = 45e9,
+                                                   .halves = 33e9,
+                                                   .rounded = 0.5,
+                                                   .split = 0.64,
+                                                   .as_they_are = 0.7,
+                                                   .end = 5e-6,
+                                                   .end_bytes = 10e9,
+                                                   .launch = 8e-6,
+                                                   .apart = 8e-6,
+                                                   .memory = 1.27,
+                                                   .mma_wave = 5e-6,
+                                                   .mma_memory = 1.2,
+                                                   .mma_idle = 0.7 };
+
+const fac_nv_relay_speed fac_nv_relay_speeds = { .leg = 2.5e-6,
+                                                 .unit_bytes = 8e9,
+                                                 .conv = 1.4e-6,
+                                                 .turn = 1.35e-6,
+                                                 .work = 0.25e-6,
+                                                 .three = 2.5,
+                                                 .unit_cache = 137e9,
+                                                 .memory = 0.7,
+                                                 .pack_launch = 6e-6,
+                                                 .window = 0.5e-6,
+                                                 .tap = 0.06e-6 };
+
+const fac_nv_warps_speed fac_nv_warps_speeds = {
+    .launch = 0.8e-6, .turn = 1.7e-6, .wait = 0.5e-6, .group = 0.28e-6, .unit_cache = 91e9
+};
+
+const fac_mma_conv_speed fac_mma_conv_speeds = { .wait = 0.35e-6,
+                                                 .tile = 1.8e-6,
+                                                 .results = 27e9,
+                                                 .some = 0.7,
+                                                 .few = 0.4,
+                                                 .shallow = 0.8,
+                                                 .apart = 0.8 };

@@ -20,6 +20,11 @@ typedef struct fac_nv_speed {
     double launch, split_launch; /* a launch; the second one of a split sum */
     double pack_launch;          /* the one that packs weights */
     double tile;                 /* begin and end of a tile */
+    double kept_moments;         /* the moments of a convolution that keeps them */
+    double joining;              /* the launch that joins moments */
+    double rows_launch;          /* conv/rows beside its launches */
+    double winograd_slice;       /* the launches of a slice of a Winograd convolution */
+    double clock;                /* cycles a second */
 } fac_nv_speed;
 extern const fac_nv_speed fac_nv_speeds;
 
@@ -51,4 +56,43 @@ typedef struct fac_nv_tile_speed {
     double power;           /* how multiplying and waiting add up (fac_nv_both) */
 } fac_nv_tile_speed;
 extern const fac_nv_tile_speed fac_nv_tile_tf32, fac_nv_tile_others;
+
+/* Of nvidia/grad_w: gradients by weights, of a multiprocessor. */
+typedef struct fac_nv_grad_w_speed {
+    double taps, narrow, tiles, halves;    /* bytes a second from the second cache, by kernels */
+    double rounded, split, as_they_are;    /* of the units' rate, by what operands need */
+    double end, end_bytes;                 /* a group's part: its end, bytes a second of it */
+    double launch, apart;                  /* the launch; one that adds parts */
+    double memory;                         /* of fac_cl_bandwidth */
+    double mma_wave, mma_memory, mma_idle; /* by mma.sync: a round, memory, few items' share */
+} fac_nv_grad_w_speed;
+extern const fac_nv_grad_w_speed fac_nv_grad_w_speeds;
+
+/* Of nvidia/relay, fitted to chains of layers of seven forms in all cuts on an H100, a tenth off on
+ * average. */
+typedef struct fac_nv_relay_speed {
+    double leg, unit_bytes;    /* a leg of bytes: itself, bytes a second of a unit */
+    double conv, turn, work;   /* a leg of a convolution, each turn, its multiplications */
+    double three;              /* how many times as many of these 3xTF32 has */
+    double unit_cache, memory; /* bytes a second from the second cache; of memory's */
+    double pack_launch;        /* the one that packs weights */
+    double window, tap;        /* a turn of few taps; each of many */
+} fac_nv_relay_speed;
+extern const fac_nv_relay_speed fac_nv_relay_speeds;
+
+/* Of nvidia/conv/conv_warps_tiles.c, fitted to layers of ResNet-50, MobileNetV2 and GoogLeNet at
+ * batch 1, cut in all ways. */
+typedef struct fac_nv_warps_speed {
+    double launch, turn, wait; /* a launch; a turn of a unit; each wait in it for operands */
+    double group, unit_cache;  /* a group; bytes a second from the second cache */
+} fac_nv_warps_speed;
+extern const fac_nv_warps_speed fac_nv_warps_speeds;
+
+/* Of nvidia/conv/mma_conv_tiles.c. */
+typedef struct fac_mma_conv_speed {
+    double wait, tile, results; /* for a k-tile; begin and end of a tile; bytes a second */
+    double some, few, shallow;  /* of the rate: of four warps, of fewer, of few stages */
+    double apart;               /* rounds by which units get out of step */
+} fac_mma_conv_speed;
+extern const fac_mma_conv_speed fac_mma_conv_speeds;
 #endif

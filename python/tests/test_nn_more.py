@@ -1,0 +1,190 @@
+"""Layers, losses, optimizers and schedules that are asked for less often, against PyTorch."""
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import facula as fac
+
+torch = pytest.importorskip("torch")
+nn, F = fac.nn, fac.nn.functional
+
+PADS = [(f"{kind}Pad{n}d", n) for kind in ("Zero", "Constant", "Reflection", "Replication", "Circular") for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("name,n", PADS)
+def test_pads(name, n, rng):
+    args = ([1, 2, 2, 1, 0, 1][:2 * n],) + ((0.5,) if name.startswith("Constant") else ())
+    a = rng.standard_normal((2, 3, 4, 5, 6)[:2 + n]).astype("f4")
+    ours, theirs = getattr(nn, name)(list(args[0]), *args[1:]), getattr(torch.nn, name)(tuple(args[0]), *args[1:])
+    assert np.array_equal(ours(fac.tensor(a)), theirs(torch.tensor(a)))
+    assert np.array_equal(getattr(nn, name)(1, *args[1:])(fac.tensor(a)), getattr(torch.nn, name)(1, *args[1:])(torch.tensor(a)))
+
+
+LAYERS = [("Hardshrink", (), (3, 4)), ("Softshrink", (0.3,), (3, 4)), ("Softmax2d", (), (2, 3, 4, 4)), ("PixelUnshuffle", (2,), (1, 2, 4, 6)), ("ChannelShuffle", (2,), (2, 6, 3, 3)),
+          ("Unfold", ((2, 3), 1, 1, 2), (2, 3, 5, 6)), ("Unfold", (3, 2), (1, 2, 7, 8)), ("Fold", ((5, 6), (2, 3), 1, 1, 2), (2, 18, 9)), ("Fold", ((4, 4), 2), (1, 8, 9)),
+          ("UpsamplingNearest2d", (None, 2), (1, 2, 3, 4)), ("UpsamplingBilinear2d", (None, 2), (1, 2, 3, 4))]
+
+
+@pytest.mark.parametrize("name,args,shape", LAYERS)
+def test_layers(name, args, shape, rng):
+    a = rng.standard_normal(shape).astype("f4")
+    x, u = fac.tensor(a, requires_grad=True), torch.tensor(a, requires_grad=True)
+    y, v = getattr(nn, name)(*args)(x), getattr(torch.nn, name)(*args)(u)
+    assert y.shape == tuple(v.shape) and np.allclose(y.detach(), v.detach(), atol=1e-5)
+    w = rng.standard_normal(y.shape).astype("f4")
+    (y * fac.tensor(w)).sum().backward()
+    (v * torch.tensor(w)).sum().backward()
+    assert np.allclose(x.grad, u.grad, atol=1e-4)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("name", ["RNNCell", "LSTMCell", "GRUCell"])
+def test_cells(name, bias, rng):
+    ours, theirs = getattr(nn, name)(4, 3, bias), getattr(torch.nn, name)(4, 3, bias)
+    theirs.load_state_dict({k: torch.tensor(v.numpy().copy()) for k, v in ours.state_dict().items()})
+    state, other = None, None
+    for _ in range(3):
+        a = rng.standard_normal((5, 4)).astype("f4")
+        state, other = ours(fac.tensor(a), state), theirs(torch.tensor(a), other)
+    y, v = (state[0] * state[1], other[0] * other[1]) if name == "LSTMCell" else (state, other)
+    assert np.allclose(y.detach(), v.detach(), atol=1e-6)
+    y.sum().backward()
+    v.sum().backward()
+    assert all(np.allclose(p.grad, q.grad, atol=1e-5) for p, q in zip(ours.parameters(), theirs.parameters()))
+
+
+LOSSES = [("MarginRankingLoss", "xys", {"margin": 0.3}), ("SoftMarginLoss", "xs", {}), ("CosineEmbeddingLoss", "xyt", {"margin": 0.1}), ("TripletMarginLoss", "xyz", {}),
+          ("TripletMarginLoss", "xyz", {"swap": True, "p": 1.0}), ("MultiMarginLoss", "xl", {}), ("MultiMarginLoss", "xl", {"p": 2, "weight": 4}),
+          ("MultiLabelSoftMarginLoss", "xb", {}), ("PoissonNLLLoss", "xc", {"full": True}), ("PoissonNLLLoss", "pc", {"log_input": False}), ("GaussianNLLLoss", "xyp", {}),
+          ("GaussianNLLLoss", "xyp", {"full": True})]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name,inputs,options", LOSSES)
+def test_losses(name, inputs, options, reduction, rng):
+    arrays = {**{k: rng.standard_normal((5, 4)).astype("f4") for k in "xyz"}, "s": rng.choice([-1.0, 1.0], (5, 4)).astype("f4"), "t": rng.choice([-1.0, 1.0], 5).astype("f4"),
+              "l": rng.integers(0, 4, 5), "b": rng.choice([0.0, 1.0], (5, 4)).astype("f4"), "c": rng.integers(0, 5, (5, 4)).astype("f4"), "p": rng.random((5, 4)).astype("f4") + 0.1}
+    ours, theirs = dict(options), dict(options)
+    if "weight" in options:
+        w = rng.random(4).astype("f4")
+        ours["weight"], theirs["weight"] = fac.tensor(w), torch.tensor(w)
+    a, b = [fac.tensor(arrays[k]) for k in inputs], [torch.tensor(arrays[k]) for k in inputs]
+    a[0].requires_grad_(), b[0].requires_grad_()
+    y, v = getattr(nn, name)(reduction=reduction, **ours)(*a), getattr(torch.nn, name)(reduction=reduction, **theirs)(*b)
+    assert y.shape == tuple(v.shape) and np.allclose(y.detach(), v.detach(), atol=1e-5)
+    y.sum().backward()
+    v.sum().backward()
+    assert np.allclose(a[0].grad, b[0].grad, atol=1e-5)
+
+
+def test_distance(rng):
+    a, b = rng.standard_normal((2, 5, 4)).astype("f4")
+    assert np.allclose(nn.PairwiseDistance(keepdim=True)(fac.tensor(a), fac.tensor(b)), torch.nn.PairwiseDistance(keepdim=True)(torch.tensor(a), torch.tensor(b)), atol=1e-6)
+
+
+def test_gumbel_softmax():
+    x = fac.tensor([[1.0, 2.0, 0.0]] * 2000, requires_grad=True)
+    y = F.gumbel_softmax(x, hard=True)
+    assert np.array_equal(np.asarray(y.detach()).sum(1), np.ones(2000))
+    assert np.allclose(np.asarray(y.detach()).mean(0), np.exp([1, 2, 0]) / np.exp([1, 2, 0]).sum(), atol=0.05)
+    (y * fac.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert x.grad.abs().sum() > 0
+
+
+OPTIMIZERS = [("Adadelta", {}), ("Adadelta", {"weight_decay": 0.1}), ("Adamax", {}), ("Adamax", {"weight_decay": 0.1}), ("NAdam", {}), ("RAdam", {}), ("RAdam", {"lr": 0.1}),
+              ("Rprop", {}), ("ASGD", {"t0": 2, "lr": 0.05}), ("ASGD", {"weight_decay": 0.1})]
+
+
+@pytest.mark.parametrize("name,options", OPTIMIZERS)
+def test_optimizers(name, options, rng):
+    a = rng.standard_normal((4, 3)).astype("f4")
+    p, q = nn.Parameter(fac.tensor(a)), torch.nn.Parameter(torch.tensor(a))
+    ours, theirs = getattr(fac.optim, name)([p], **options), getattr(torch.optim, name)([q], **options)
+    for step in range(12):
+        w = rng.standard_normal((4, 3)).astype("f4")
+        for optimizer, x, t in ((ours, p, fac.tensor(w)), (theirs, q, torch.tensor(w))):
+            optimizer.zero_grad()
+            ((x - t) ** 2).sum().backward()
+            optimizer.step()
+        if step == 2:
+            again = getattr(fac.optim, name)([p], **options)
+            again.load_state_dict(pickle.loads(pickle.dumps(ours.state_dict())))
+            ours = again
+        assert np.allclose(p.detach(), q.detach(), atol=2e-5), step
+
+
+def test_lbfgs_is_that_of_torch(rng):
+    a = rng.standard_normal(6).astype("f4")
+    p, q = nn.Parameter(fac.tensor(a)), torch.nn.Parameter(torch.tensor(a))
+    ours, theirs = fac.optim.LBFGS([p], lr=0.5, history_size=4), torch.optim.LBFGS([q], lr=0.5, history_size=4)
+
+    def closure(optimizer, x):
+        def run():
+            optimizer.zero_grad()
+            loss = ((x[1:] - x[:-1] ** 2) ** 2).sum() + ((1 - x) ** 2).sum()
+            loss.backward()
+            return loss
+        return run
+    for _ in range(3):
+        first, other = ours.step(closure(ours, p)), theirs.step(closure(theirs, q))
+        assert math.isclose(float(first), float(other), rel_tol=1e-2, abs_tol=1e-4)
+    assert np.allclose(p.detach(), 1, atol=1e-2)
+    with pytest.raises(ValueError, match="function"):
+        ours.step()
+
+
+SCHEDULES = [("ConstantLR", ()), ("MultiplicativeLR", (lambda t: 0.9 + 0.01 * t,)), ("CyclicLR", (0.01, 0.1, 3, 2)), ("CyclicLR", (0.01, 0.1, 2, None, "triangular2")),
+             ("CyclicLR", (0.01, 0.1, 3, None, "exp_range", 0.9))]
+
+
+@pytest.mark.parametrize("name,args", SCHEDULES)
+def test_schedules(name, args):
+    ours, theirs = fac.optim.SGD([nn.Parameter(fac.ones(1))], lr=0.1), torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+    extra = {"cycle_momentum": False} if name == "CyclicLR" else {}
+    a, b = getattr(fac.optim.lr_scheduler, name)(ours, *args), getattr(torch.optim.lr_scheduler, name)(theirs, *args, **extra)
+    for _ in range(14):
+        assert math.isclose(a.get_last_lr()[0], b.get_last_lr()[0], rel_tol=1e-6, abs_tol=1e-9)
+        theirs.step(), a.step(), b.step()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_schedules_one_after_the_other():
+    rates = []
+    for package, parameter in ((fac, nn.Parameter(fac.ones(1))), (torch, torch.nn.Parameter(torch.ones(1)))):
+        optimizer = package.optim.SGD([parameter], lr=0.1)
+        s = package.optim.lr_scheduler
+        s = s.SequentialLR(optimizer, [s.LinearLR(optimizer, 0.1, total_iters=4), s.CosineAnnealingLR(optimizer, 6)], [4])
+        row = []
+        for _ in range(12):
+            row.append(s.get_last_lr()[0])
+            optimizer.step(), s.step()
+        rates.append(row)
+    assert np.allclose(*rates, atol=1e-7)
+
+
+def test_parameters_by_name():
+    d = nn.ParameterDict({"a": fac.ones(2)})
+    d["b"] = fac.zeros(1)
+    assert list(d) == ["a", "b"] and "a" in d and len(d) == 2 and len(list(d.parameters())) == 2 and d["b"].requires_grad
+    assert [n for n, _ in nn.ParameterList([fac.ones(1)]).append(fac.ones(2)).named_parameters()] == ["0", "1"]
+    assert list(nn.ModuleDict({"x": nn.ReLU()})) == ["x"]
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_transformers(norm_first, rng):
+    make = lambda n: n.Transformer(8, 2, 2, 2, 16, 0.0, batch_first=True, norm_first=norm_first)      # noqa: E731
+    ours, theirs = make(nn), make(torch.nn)
+    theirs.load_state_dict({k: torch.tensor(v.numpy().copy()) for k, v in ours.state_dict().items()})
+    a, b = rng.standard_normal((3, 5, 8)).astype("f4"), rng.standard_normal((3, 4, 8)).astype("f4")
+    padding = np.zeros((3, 5), bool)
+    padding[1, 3:] = True
+    x, u = fac.tensor(a, requires_grad=True), torch.tensor(a, requires_grad=True)
+    y = ours(x, fac.tensor(b), tgt_mask=ours.generate_square_subsequent_mask(4), src_key_padding_mask=fac.tensor(padding), memory_key_padding_mask=fac.tensor(padding))
+    v = theirs(u, torch.tensor(b), tgt_mask=theirs.generate_square_subsequent_mask(4), src_key_padding_mask=torch.tensor(padding), memory_key_padding_mask=torch.tensor(padding))
+    assert np.allclose(y.detach(), v.detach(), atol=1e-4)
+    (y * y[:, :1]).sum().backward()
+    (v * v[:, :1]).sum().backward()
+    assert np.allclose(x.grad, u.grad, atol=1e-3)
+    assert all(np.allclose(p.grad, q.grad, atol=1e-3) for p, q in zip(ours.parameters(), theirs.parameters()))
