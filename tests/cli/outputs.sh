@@ -132,24 +132,45 @@ limited() {
     shift 2
     printf 'what was there' >"$file"
     cp "$file" before
-    checks=$((checks + 1))
-    (ulimit -f "$blocks" && exec "$@") >out 2>err && wrong "a full disk is no error: $*"
-    [ "$(wc -l <err)" -eq 1 ] || { wrong "not one line: $*"; cat err; }
-    cmp before "$file" || wrong "a full disk damages $file: $*"
+    checks=$((checks + 1)) limits=$((limits + 1))
+    (ulimit -f "$blocks" && exec "$@") >out 2>err && wrong "$blocks blocks, a full disk is no error: $*"
+    [ "$(wc -l <err)" -eq 1 ] || { wrong "$blocks blocks, not one line: $*"; cat err; }
+    cmp before "$file" || wrong "$blocks blocks, a full disk damages $file: $*"
     [ -z "$(find . -name '*.tmp')" ] || wrong "a full disk leaves $(find . -name '*.tmp')"
 }
+# fills FILE COMMAND...: the disk is full after its first block, a quarter, a half, three quarters,
+# or before the last
+fills() {
+    file=$1
+    shift
+    check "$@" >/dev/null
+    last=$((($(wc -c <"$file") - 1) / 512))
+    tried=
+    for blocks in 1 $((last / 4)) $((last / 2)) $((last * 3 / 4)) "$last"; do
+        case " $tried " in *" $blocks "*) continue ;; esac
+        tried="$tried $blocks"
+        [ "$blocks" -eq 0 ] || limited "$blocks" "$file" "$@"
+    done
+}
+limits=0
 printf 'input x f32[1000]\n%%1 = relu(x)\noutput y = %%1\n' >wide.txt
-limited 8 page.html "$facula" report plain.onnx -o page.html
+for blocks in 1 8 64; do limited $blocks page.html "$facula" report plain.onnx -o page.html; done
 limited 1 trace.json "$facula" profile plain.onnx --seconds 0.01 --chrome-trace trace.json
-limited 8 big.onnx "$facula" export zoo:lenet -o big.onnx
-limited 8 edited.onnx "$facula" edit plain.onnx --simplify -o edited.onnx
-limited 8 tiled.onnx "$facula" tile plain.onnx --max-m 64 --max-n 64 --max-k 64 -o tiled.onnx
-limited 8 tensors.npz "$facula" activations plain.onnx --random --npz tensors.npz
-limited 8 small.onnx "$facula" reduce plain.onnx --check true -o small.onnx
-limited 1 logits.npy "$facula" run wide.txt --random --output y=logits.npy
-limited 8 curves.svg "$facula" plot trained -o curves.svg
+fills big.onnx "$facula" export zoo:lenet -o big.onnx
+fills copy.onnx "$facula" export plain.onnx -o copy.onnx
+fills edited.onnx "$facula" edit plain.onnx --simplify -o edited.onnx
+fills halved.onnx "$facula" edit plain.onnx --dtype f16 -o halved.onnx
+fills tiled.onnx "$facula" tile plain.onnx --max-m 64 --max-n 64 --max-k 64 -o tiled.onnx
+fills bytes.onnx "$facula" quantize plain.onnx --scheme int8:dynamic -o bytes.onnx
+fills tensors.npz "$facula" activations plain.onnx --random --npz tensors.npz
+fills small.onnx "$facula" reduce plain.onnx --check true --max-runs 2 -o small.onnx
+fills curves.svg "$facula" plot trained -o curves.svg
+for kind in npy npz pb safetensors; do
+    fills "relu.$kind" "$facula" run wide.txt --random --output "y=relu.$kind"
+done
 ln -s page.html page.link
 limited 8 page.html "$facula" report plain.onnx -o page.link
+check [ "$limits" -ge 60 ]
 
 # a log that cannot grow ends the training, after a checkpoint; whole lines stay
 printf 'input x f32[N,2]\nparam w f32[2,2]\n%%1 = matmul(x, w)\noutput y = %%1\n' >tiny.txt

@@ -205,11 +205,42 @@ static void outputs(void **state) {
     fac_graph_free(g);
 }
 
+/* e^-95 is denormal, and products with such weights take a hundred times as long: it is zero. */
+static void far_scores(void **state) {
+    (void)state;
+    enum { N = 67 };
+    static const char *const isas[] = { "portable", "avx2", "avx512" };
+    for (size_t k = 0; k < sizeof isas / sizeof *isas; k++) {
+        fac_error e;
+        fac_device *d = NULL;
+        fac_tensor *in = NULL, *out = NULL;
+        fac_program *p = NULL;
+        float x[N] = { 0 }, y[N];
+        for (int i = 1; i < N; i++) x[i] = -95;
+        if (fac_device_open("cpu", &(fac_device_opts){ .isa = isas[k] }, &d, &e)) continue;
+        fac_graph *g = fac_graph_new();
+        fac_output(g, "y", fac_softmax(fac_input(g, "x", FAC_F32, fac_shape(1, N)), -1));
+        assert_int_equal(fac_program_new(g, d, NULL, &p, &e), FAC_OK);
+        assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(1, N), &in, &e), FAC_OK);
+        assert_int_equal(fac_tensor_write(in, x, sizeof x, &e), FAC_OK);
+        assert_int_equal(fac_program_run(p, &in, &out, &e), FAC_OK);
+        assert_int_equal(fac_tensor_read(out, y, sizeof y, &e), FAC_OK);
+        assert_true(y[0] == 1);
+        for (int i = 1; i < N; i++) assert_true(y[i] == 0);
+        fac_tensor_free(in);
+        fac_tensor_free(out);
+        fac_program_free(p);
+        fac_graph_free(g);
+        fac_device_free(d);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(shapes),   cmocka_unit_test(masks),
-                                        cmocka_unit_test(pasts),    cmocka_unit_test(lengths),
-                                        cmocka_unit_test(steep),    cmocka_unit_test(many_keys),
-                                        cmocka_unit_test(extremes), cmocka_unit_test(outputs) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(shapes),     cmocka_unit_test(masks),
+                                        cmocka_unit_test(far_scores), cmocka_unit_test(pasts),
+                                        cmocka_unit_test(lengths),    cmocka_unit_test(steep),
+                                        cmocka_unit_test(many_keys),  cmocka_unit_test(extremes),
+                                        cmocka_unit_test(outputs) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,8 @@ static const float EXP2_TERMS[EXP2_COUNT] = { 1.327647116e-3f, 9.675541328e-3f, 
                                               2.402211972e-1f, 6.931469671e-1f, 1.000000072f };
 #define EXP2_MAGIC 12582912.0f /* 1.5 2^23: see base/mathf.h */
 
-/* For x <= 127; x below -126 may give 0, -inf does; NaN stays. */
+/* For x <= 127; x below -126 gives 0, since products with denormal weights, as masks of -100 make
+ * them, take a hundred times as long; NaN stays. */
 INLINE vec exp2_of(vec x) {
 #if defined(__AVX512DQ__)
     const vec f = (vec)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT |
@@ -23,7 +24,8 @@ INLINE vec exp2_of(vec x) {
     vec p = all(EXP2_TERMS[0]);
     UNROLL for (int k = 1; k < EXP2_COUNT; k++) p = p * f + all(EXP2_TERMS[k]);
 #if defined(__AVX512DQ__)
-    return (vec)_mm512_scalef_ps((__m512)p, (__m512)(x - f));
+    const __mmask16 keep = _mm512_cmp_ps_mask((__m512)x, (__m512)all(-126.0f), _CMP_NLT_UQ);
+    return (vec)_mm512_maskz_scalef_ps(keep, (__m512)p, (__m512)(x - f));
 #else
     return (vec)(((ivec)p + ((ivec)shifted << 23)) &
                  ~(x < all(-126.0f))); /* what the magic number has there is shifted out */
@@ -34,6 +36,7 @@ INLINE vec exp2_of(vec x) {
  * 2^127 at least; of -inf NaN or next to nothing, and below -126 less than 2^-125. */
 INLINE vec exp2_finite(const vec *c, vec x) {
 #if defined(__AVX512F__)
+    x = (vec)_mm512_max_ps((__m512)x, (__m512)all(-126.0f)); /* nothing is denormal */
     const vec n = (vec)_mm512_roundscale_ps((__m512)x,
                                             _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
               f = x - n;
@@ -51,8 +54,11 @@ INLINE vec exp2_finite(const vec *c, vec x) {
 }
 
 /* e^x for x <= 88, likewise, with ln 2 in two parts as in base/mathf.h: within 1.5 units in the
- * last place where the result is not denormal; x below -87 may give 0. */
+ * last place; x below -87 gives 0. */
 INLINE vec exp_of(vec x) {
+#if defined(__AVX512F__)
+    const __mmask16 keep = _mm512_cmp_ps_mask((__m512)x, (__m512)all(-87.0f), _CMP_NLT_UQ);
+#endif
     x = vmax(x, all(-120.0f));
 #if defined(__AVX512F__)
     const vec n = (vec)_mm512_roundscale_ps((__m512)(x * 1.44269504f),
@@ -69,7 +75,7 @@ INLINE vec exp_of(vec x) {
     p = p * r + all(5.000000078e-1f);
     p = p * (r * r) + (r + 1.0f);
 #if defined(__AVX512F__)
-    return (vec)_mm512_scalef_ps((__m512)p, (__m512)n);
+    return (vec)_mm512_maskz_scalef_ps(keep, (__m512)p, (__m512)n);
 #else
     const ivec bits = (((ivec)shifted - 0x4B400000) + 127) << 23, keep = ~(x < all(-87.0f));
     return (vec)((ivec)(p * (vec)bits) & keep);
