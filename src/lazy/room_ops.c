@@ -122,13 +122,15 @@ static fac_status concat(call *c, fac_error *err) {
 
 /* ---- what reads rooms ---- */
 
-/* Keys and values with room: attention skips what is not there. */
+/* Keys and values with room: attention gives what is not there a probability of 0.  A product with
+ * it is 0 only where the room has no infinite numbers: there must be zeros in it. */
 static fac_status attention(call *c, fac_error *err) {
     const fac_attention_opts *o = c->attrs;
     const fac_made *k = c->n > FAC_ATTENTION_V ? room_of(c->in[FAC_ATTENTION_K]) : NULL,
                    *v = k ? room_of(c->in[FAC_ATTENTION_V]) : NULL;
     const fac_lazy *q = c->in[FAC_ATTENTION_Q];
-    if (!v || !q || room_of(q) || o->causal || !alike(k, v)) return FAC_OK;
+    if (!v || !q || room_of(q) || o->causal || !alike(k, v) || !k->zeros || !v->zeros)
+        return FAC_OK;
     const int axis = rank_of(&k->cell[0]) - 2;
     if (k->axis != axis || v->axis != axis || rank_of(q) < 3) return FAC_OK;
     for (int i = FAC_ATTENTION_MASK; i < c->n; i++)

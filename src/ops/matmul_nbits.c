@@ -1,7 +1,6 @@
 /* The product with weights of 2, 4 or 8 bits in blocks. */
 #include "ops/cost.h"
 #include "ops/fusions_quant.h"
-#include "ops/nbits.h"
 #include "ops/quant.h"
 
 #if FAC_INTERFACE
@@ -13,17 +12,22 @@
  * scale's dtype   bias N or NULL   y ...,N. */
 typedef struct fac_nbits_opts {
     int64_t k, n, bits, block; /* bits 0 = 4, block 0 = 32 */
+    /* Of x, at least, as ONNX Runtime's accuracy_level: FAC_NBITS_INT8 lets kernels round x to 8
+     * bits, in blocks as long as those of q, unless the program wants the highest precision; 0 and
+     * those below are floats. */
+    int64_t accuracy;
 } fac_nbits_opts;
+enum { FAC_NBITS_INT8 = 4 };
 fac_value *fac_matmul_nbits(fac_value *x, fac_value *q, fac_value *scale, fac_value *zero,
                             fac_value *bias, const fac_nbits_opts *opts);
 #endif
 
-#define AT(field) offsetof(fac_nbits_attrs, field)
+#define AT(field) offsetof(fac_nbits_opts, field)
 static const fac_attr table[] = {
-    { "k", FAC_A_INT, AT(o.k), 0, 0, 0, 1e12, NULL, "terms of a sum" },
-    { "n", FAC_A_INT, AT(o.n), 0, 0, 0, 1e12, NULL, "columns of the result" },
-    { "bits", FAC_A_INT, AT(o.bits), 0, 4, 2, 8, NULL, "of a weight: 2, 4, 8" },
-    { "block", FAC_A_INT, AT(o.block), 0, 32, 1, 1e9, NULL, "weights of one scale" },
+    { "k", FAC_A_INT, AT(k), 0, 0, 0, 1e12, NULL, "terms of a sum" },
+    { "n", FAC_A_INT, AT(n), 0, 0, 0, 1e12, NULL, "columns of the result" },
+    { "bits", FAC_A_INT, AT(bits), 0, 4, 2, 8, NULL, "of a weight: 2, 4, 8" },
+    { "block", FAC_A_INT, AT(block), 0, 32, 1, 1e9, NULL, "weights of one scale" },
     { "accuracy", FAC_A_INT, AT(accuracy), 0, 0, 0, 4, NULL,
       "4: kernels may round x to 8 bits by blocks" },
     { 0 }
@@ -146,20 +150,16 @@ static void cost(const fac_node *n, fac_cost *to) {
     to->other = 0;
 }
 
-extern const fac_op fac_op_matmul_nbits;
-
 /* x, q, scales, zero points, g_idx, bias */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
-    const fac_nbits_attrs a = { .o = { fac_onnx_int(n, "K", 0), fac_onnx_int(n, "N", 0),
-                                       fac_onnx_int(n, "bits", 4),
-                                       fac_onnx_int(n, "block_size", 32) },
-                                .accuracy = fac_onnx_int(n, "accuracy_level", 0) };
+    const fac_nbits_opts o = { fac_onnx_int(n, "K", 0), fac_onnx_int(n, "N", 0),
+                               fac_onnx_int(n, "bits", 4), fac_onnx_int(n, "block_size", 32),
+                               fac_onnx_int(n, "accuracy_level", 0) };
     if (fac_load_in(n, x, 4)) {
         y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "MatMulNBits: g_idx is not supported");
         return;
     }
-    fac_value *all[] = { x[0], x[1], x[2], fac_load_in(n, x, 3), fac_load_in(n, x, 5) };
-    y[0] = fac_emit(&fac_op_matmul_nbits, &a, 5, all);
+    y[0] = fac_matmul_nbits(x[0], x[1], x[2], fac_load_in(n, x, 3), fac_load_in(n, x, 5), &o);
 }
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_nbits_opts *o = n->attrs;
@@ -174,8 +174,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     fac_onnx_put_int(w, "N", o->n);
     fac_onnx_put_int(w, "bits", o->bits);
     fac_onnx_put_int(w, "block_size", o->block);
-    const int64_t accuracy = ((const fac_nbits_attrs *)n->attrs)->accuracy;
-    if (accuracy) fac_onnx_put_int(w, "accuracy_level", accuracy);
+    if (o->accuracy) fac_onnx_put_int(w, "accuracy_level", o->accuracy);
     return true;
 }
 
@@ -203,7 +202,7 @@ const fac_op fac_op_matmul_nbits = {
     .in = in,
     .out = fac_ports_y,
     .attrs = table,
-    .attrs_size = sizeof(fac_nbits_attrs),
+    .attrs_size = sizeof(fac_nbits_opts),
     .infer = infer,
     .ref = ref,
     .expand = expand,
@@ -216,7 +215,5 @@ const fac_op fac_op_matmul_nbits = {
 };
 fac_value *fac_matmul_nbits(fac_value *x, fac_value *q, fac_value *scale, fac_value *zero,
                             fac_value *bias, const fac_nbits_opts *opts) {
-    fac_nbits_attrs a = { .accuracy = 0 };
-    if (opts) a.o = *opts;
-    return fac_emit(&fac_op_matmul_nbits, &a, 5, (fac_value *[]){ x, q, scale, zero, bias });
+    return fac_emit(&fac_op_matmul_nbits, opts, 5, (fac_value *[]){ x, q, scale, zero, bias });
 }

@@ -14,8 +14,6 @@
 #include "facula/ops.h"
 #include "facula/program.h"
 #include "fresh_seed.h"
-#include "op_list.h"
-#include "ops/nbits.h"
 
 static fac_error err;
 static uint64_t seed, drawn;
@@ -30,7 +28,6 @@ static int64_t draw(int64_t below) {
 typedef enum zeros { NO_ZEROS, PACKED, NUMBERS, ZERO_KINDS } zeros;
 typedef struct problem {
     fac_nbits_opts o;
-    int64_t accuracy;
     int64_t M, blocks;
     zeros kind;
     fac_tensor *x, *q, *scale, *zero, *bias;
@@ -60,9 +57,7 @@ static fac_tensor *bytes(fac_dims d) {
 
 static problem drawn_problem(int bits, int64_t M, zeros kind, int64_t accuracy) {
     const int64_t block = (int64_t)16 << draw(5), K = 1 + draw(3 * block + 300);
-    problem p = {
-        .o = { K, 1 + draw(90), bits, block }, .accuracy = accuracy, .M = M, .kind = kind
-    };
+    problem p = { .o = { K, 1 + draw(90), bits, block, accuracy }, .M = M, .kind = kind };
     p.blocks = (K + block - 1) / block;
     const fac_dims of_blocks = fac_shape(p.o.n, p.blocks);
     p.x = floats(fac_shape(M, K), -1, 1);
@@ -87,9 +82,7 @@ static fac_tensor *run(fac_device *d, problem *p) {
     fac_value *zero = p->zero ? fac_const(g, p->zero) : NULL;
     fac_value *bias = p->bias ? fac_const(g, p->bias) : NULL;
     fac_value *q = fac_const(g, p->q), *scale = fac_const(g, p->scale);
-    const fac_nbits_attrs a = { p->o, p->accuracy };
-    fac_value *in[] = { x, q, scale, zero, bias };
-    fac_output(g, "y", fac_emit(&fac_op_matmul_nbits, &a, 5, in));
+    fac_output(g, "y", fac_matmul_nbits(x, q, scale, zero, bias, &p->o));
     const fac_program_opts o = { .solver = "matmul_nbits/blocks" };
     OK(fac_program_new(g, d, &o, &program, &err));
     OK(fac_program_run(program, &p->x, &y, &err));

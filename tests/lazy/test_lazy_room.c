@@ -175,12 +175,48 @@ static void lost_memory_is_an_error(void **state) {
     assert_true(failures > 10);
 }
 
+/* Attention over what a division makes of rows: the zeros of the room become infinite. */
+static void the_room_of_operands_is_not_seen(void **state) {
+    (void)state;
+    static const float one[1] = { 1 };
+    fac_lazy *rows = lazy_of(fac_shape(1, 1, 1, 1), one);
+    for (int step = 1; step < 6; step++) {
+        fac_lazy *all, *wide, *inverse, *y[2], *q = lazy_of(fac_shape(1, 1, 1, 1), one);
+        OK(fac_record_text(rec, fac_op_find("concat"), "axis=2", 2, (fac_lazy *[]){ rows, q }, 0, 1,
+                           &all, &err));
+        OK(fac_record_text(rec, fac_op_find("cast"), "to=f64", 1, &all, 0, 1, &wide, &err));
+        OK(fac_record_text(rec, fac_op_find("reciprocal"), NULL, 1, &wide, 0, 1, &inverse, &err));
+        fac_lazy *wide_q;
+        OK(fac_record_text(rec, fac_op_find("cast"), "to=f64", 1, &q, 0, 1, &wide_q, &err));
+        OK(fac_record_text(rec, fac_op_find("attention"), NULL, 3,
+                           (fac_lazy *[]){ wide_q, wide, inverse }, 0, 1, &y[0], &err));
+        OK(fac_record_text(rec, fac_op_find("attention"), NULL, 3,
+                           (fac_lazy *[]){ wide_q, inverse, wide }, 0, 1, &y[1], &err));
+        for (int k = 0; k < 2; k++) {
+            fac_tensor *t;
+            double have;
+            OK(fac_lazy_tensor(y[k], &t, &err));
+            OK(fac_tensor_read(t, &have, sizeof have, &err));
+            if (!(fabs(have - 1) < 1e-12)) fail_msg("step %d, %d: %g", step, k, have);
+            fac_tensor_free(t);
+            fac_lazy_free(y[k]);
+        }
+        fac_lazy_free(rows);
+        fac_lazy_free(q);
+        fac_lazy_free(wide_q);
+        fac_lazy_free(wide);
+        fac_lazy_free(inverse);
+        rows = all;
+    }
+    fac_lazy_free(rows);
+}
+
 #define ROOM_TEST(f) cmocka_unit_test_setup_teardown(f, open_recorder, close_recorder)
 int main(void) {
     const struct CMUnitTest tests[] = {
         ROOM_TEST(grows_with_few_programs),           ROOM_TEST(joins_of_one_segment_are_exact),
         ROOM_TEST(read_whole_it_is_joined_as_before), ROOM_TEST(freed_unread_it_is_not_computed),
-        ROOM_TEST(lost_memory_is_an_error),
+        ROOM_TEST(lost_memory_is_an_error),           ROOM_TEST(the_room_of_operands_is_not_seen),
     };
     return cmocka_run_group_tests(tests, open_cpu, close_device);
 }

@@ -129,6 +129,22 @@ static void what_overflows_says_nothing(void **state) {
     fac_graph_free(a), fac_graph_free(b);
 }
 
+/* So are sums of whole numbers, which no float bounds. */
+static void what_whole_numbers_make_may_overflow(void **state) {
+    (void)state;
+#define LARGE "n = cast(x) to=i64\ni = add(n, i64{3000000000000000000})\nf = cast(i) to=f32\n"
+    fac_graph *a = line_model(LARGE "a = mul(f, f)\nb = mul(a, a)\nc = mul(b, b)\nd = mul(c, c)\n"
+                                    "e = mul(d, d)\ny = log(e)"),
+              *b = line_model(LARGE "l = log(f)\ny = mul(l, 32)");
+#undef LARGE
+    fac_verdict v = { 0 };
+    const fac_verify_opts opts = { .mode = FAC_VERIFY_DATA, .seed = seed };
+    OK(fac_verify(a, b, device, &opts, &v, &err));
+    assert_int_not_equal(v.same, FAC_DIFFERENT);
+    assert_non_null(strstr(v.outgrown, " of A outgrows its type on inputs "));
+    fac_graph_free(a), fac_graph_free(b);
+}
+
 /* Weights of zeros prove nothing: a bias more or less is the same then. */
 static void zeros_prove_nothing(void **state) {
     (void)state;
@@ -153,6 +169,7 @@ int main(void) {
         cmocka_unit_test(zeros_prove_nothing),
         cmocka_unit_test(sizes_that_data_decides),
         cmocka_unit_test(what_overflows_says_nothing),
+        cmocka_unit_test(what_whole_numbers_make_may_overflow),
     };
     return cmocka_run_group_tests_name("verify functions", tests, open_device, close_device);
 }

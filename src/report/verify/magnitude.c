@@ -62,7 +62,7 @@ double fac_ring_bound(const fac_node *n, const double *in) {
 static double largest_of(const fac_node *n, const double *in) {
     double most = 1;
     for (int i = 0; i < n->nin && i < OPERANDS; i++)
-        if (n->in[i] && fac_is_float(n->in[i]) && fac_reads_data(n, i)) most = fmax(most, in[i]);
+        if (n->in[i] && fac_reads_data(n, i)) most = fmax(most, in[i]);
     return most;
 }
 
@@ -111,7 +111,8 @@ static double quotient(const fac_node *n, const double *in) {
 
 static double of_rule(const fac_node *n, const double *in) {
     switch (n->op->rounding.rule) {
-    case FAC_ROUND_MOVES:
+    case FAC_ROUND_MOVES: /* dropout scales what it keeps */
+        return fac_attr_flag(n, "training") ? INFINITY : largest_of(n, in);
     case FAC_ROUND_LARGEST:
     case FAC_ROUND_PICK:
         return largest_of(n, in);
@@ -134,15 +135,22 @@ static double of_rule(const fac_node *n, const double *in) {
     }
 }
 
+/* Of a value that is read: of whole numbers and bools, what their type holds. */
+static double bound_of(const fac_value *v, const double *bounds) {
+    if (!v) return 0;
+    if (fac_is_float(v)) return bounds[v->id];
+    const fac_dtype_info *t = fac_dtype_get(v->type.dtype);
+    return t->kind == 'i' || t->kind == 'u' || t->kind == 'b' ? ldexp(1, t->bits) : INFINITY;
+}
+
 static double of_node(const fac_node *n, const double *bounds) {
     double in[OPERANDS] = { 0 };
     if (n->nin > OPERANDS) {
         double most = 1;
-        for (int i = 0; i < n->nin; i++)
-            if (n->in[i] && fac_is_float(n->in[i])) most = fmax(most, bounds[n->in[i]->id]);
+        for (int i = 0; i < n->nin; i++) most = fmax(most, bound_of(n->in[i], bounds));
         return n->op->rounding.rule == FAC_ROUND_MOVES ? most : INFINITY;
     }
-    for (int i = 0; i < n->nin; i++) in[i] = n->in[i] ? bounds[n->in[i]->id] : 0;
+    for (int i = 0; i < n->nin; i++) in[i] = bound_of(n->in[i], bounds);
     if (n->op->is & FAC_OP_RING) return fac_ring_bound(n, in);
     if (n->op->is & FAC_OP_PICKS) return largest_of(n, in);
     return of_rule(n, in);

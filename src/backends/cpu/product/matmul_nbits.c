@@ -14,7 +14,6 @@
 #include "base/memory.h"
 #include "facula/ops.h"
 #include "op_list.h"
-#include "ops/nbits.h"
 
 enum { X, Q, SCALE, ZERO, BIAS, INPUTS, LEAST_BLOCK = 16, ROUNDED_MOST = 128 };
 
@@ -72,8 +71,7 @@ static bool settle(plan *p, const fac_problem *q) {
     p->has_bias = q->in[BIAS].type.dtype != FAC_NONE;
     /* beyond that, a slab of floats is the faster one */
     p->few = o->bits == 4 && p->slab.M <= 2 * p->cpu->simd->lanes;
-    const fac_nbits_attrs *a = q->node->attrs;
-    const bool may_round = a->accuracy == FAC_NBITS_INT8 && q->precision != FAC_PRECISION_HIGHEST;
+    const bool may_round = o->accuracy == FAC_NBITS_INT8 && q->precision != FAC_PRECISION_HIGHEST;
     if (may_round && o->bits == 4 && p->slab.M <= ROUNDED_MOST)
         p->rounded = rounded_of(p->cpu->simd);
     p->few |= p->rounded != NULL;

@@ -9,7 +9,8 @@
 
 enum { PHASES = 64, COORDINATE = 1 << 24, GROUPS = 1 << 16 };
 
-static bool small(const fac_conv_geom *g) {
+/* turned: a gradient, whose phases are as many as the steps of a stride have places. */
+static bool small(const fac_conv_geom *g, bool turned) {
     for (int k = 0; k < 3; k++) {
         const int64_t sizes[] = { g->in[k],     g->out[k],      g->kernel[k],
                                   g->stride[k], g->dilation[k], g->pad[k] };
@@ -20,7 +21,7 @@ static bool small(const fac_conv_geom *g) {
             return false;
     }
     if (g->N > INT32_MAX || g->groups > GROUPS) return false;
-    return (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] <= PHASES;
+    return !turned || (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] <= PHASES;
 }
 
 /* The steps of the image that taps look at.  Fours (f32: of 16 bytes; 16 bits: eights) are read at
@@ -106,13 +107,14 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
         conv.node = &plain;
         p = &conv;
     }
-    if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_CL_GRAD_W || !small(g))
+    if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_CL_GRAD_W)
         return false;
+    const bool turned = c->kind == FAC_CL_GRAD_X;
+    if (!small(g, turned)) return false;
     if (!fac_cl_product_start(o, p, bias, &c->r) ||
         !fac_nv_mode_of(c->r.dtype, p->precision, &c->mode))
         return false;
     if (c->sums && !read_norm(own, p, c)) return false;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
     const int64_t rows = (turned ? g->C : g->K) / g->groups,
                   channels = (turned ? g->K : g->C) / g->groups;
     if (rows < 4 || rows % 4 || rows > COORDINATE || channels < 1 || channels > COORDINATE)
