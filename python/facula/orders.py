@@ -155,7 +155,9 @@ def diff(x: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """Differences of neighbours along a dim, n times."""
     a = axis_of(dim, x.ndim)
     key = (slice(None),) * a
-    for _ in range(n):
+    if n < 0:
+        raise ValueError(f"diff: {n} times")
+    for _ in range(min(n, x.shape[a])):
         after, before = x[(*key, slice(1, None))], x[(*key, slice(None, -1))]
         x = after ^ before if x.dtype is bool_ else after - before
     return x

@@ -30,7 +30,7 @@ static bool fill(Py_buffer *view, TensorObject *self, const void *data, int flag
     view->len = (Py_ssize_t)fac_type_bytes(&type);
     view->itemsize = item;
     view->readonly = self->readonly;
-    view->ndim = type.dims.n;
+    view->ndim = flags & PyBUF_ND ? type.dims.n : 1; /* bytes alone: memoryview reads no shape */
     view->format = flags & PyBUF_FORMAT ? (char *)py_dtype_format(type.dtype) : NULL;
     view->shape = flags & PyBUF_ND ? shown->shape : NULL;
     view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shown->strides : NULL;

@@ -214,3 +214,9 @@ def test_all_and_any_of_nothing(dim, keepdim):
     for ours, numpys in ((fac.all, np.all), (fac.any, np.any)):
         got, want = np.asarray(ours(fac.tensor(a), dim, keepdim)), numpys(a, axis=dim, keepdims=keepdim)
         assert got.shape == np.shape(want) and np.array_equal(got, want)
+
+
+@pytest.mark.skipif(not hasattr(object, "__buffer__") and not hasattr(bytes, "__buffer__"), reason="before CPython 3.12")
+def test_bytes_without_a_shape():
+    view = fac.ones(2, 3).__buffer__(0)
+    assert view.nbytes == 24 and view.ndim == 1

@@ -188,3 +188,9 @@ def test_derivatives_are_those_of_torch(rng):
     theirs = torch.autograd.functional.hessian(lambda x, y: (x * y * y).sum(), (torch.tensor(a), torch.tensor(b)))
     assert all(np.allclose(ours[i][j], theirs[i][j], atol=1e-5) for i in range(2) for j in range(2))
     assert fac.autograd.functional.jacobian(lambda x, y: x * 2, (fac.tensor(a), fac.tensor(b)))[1].abs().sum().item() == 0
+
+
+def test_more_differences_than_elements_are_none():
+    assert fac.ones(3, 4).diff(10 ** 30, 0).shape == (0, 4)
+    with pytest.raises(ValueError, match="-1 times"):
+        fac.ones(3).diff(-1)

@@ -1,6 +1,7 @@
 /* Each op that only moves data says by its index function where an element comes from.  Here it is
  * asked about rows: the last dim counts rows of `size` elements, the first one is that of one image
  * of the batch. */
+#include <stdint.h>
 #include "facula/ops.h"
 #include "facula/backend.h"
 #include "graph/attr.h"
@@ -8,10 +9,11 @@
 #include "passes/row_moves.h"
 #include "passes/single.h"
 
-enum { CHAIN = 32, OPERANDS = 8, MOST_ROWS = 1 << 22 };
+/* MOST_MOVES: of rows by all ops of a chain; each costs planning some ns. */
+enum { CHAIN = 32, OPERANDS = 8, MOST_MOVES = 1 << 20 };
 
 typedef struct chain {
-    fac_graph *to;
+    fac_arena own;               /* of `at`, and of numbers that ops read */
     fac_value *root, *of[CHAIN]; /* the last one first; each is made from later ones and the root */
     int32_t *at[CHAIN];
     int n;
@@ -183,14 +185,25 @@ static fac_dims rows_dims(const chain *c, const fac_value *v) {
     return d;
 }
 
-static const int64_t *numbers_of(fac_graph *to, const fac_value *v) {
+static int64_t count_rows(const chain *c, const fac_value *v) {
+    const fac_dims d = rows_dims(c, v);
+    return fac_dims_count(&d);
+}
+
+static bool are_few(const chain *c) {
+    int64_t moves = 0;
+    for (int k = 0; k < c->n && moves <= MOST_MOVES; k++) moves += count_rows(c, c->of[k]);
+    return moves <= MOST_MOVES && count_rows(c, c->root) <= INT32_MAX;
+}
+
+static const int64_t *numbers_of(chain *c, const fac_value *v) {
     const int64_t n = fac_dims_count(&v->type.dims);
-    int64_t *numbers = fac_arena_alloc(&to->arena, (size_t)n + 1, sizeof *numbers);
-    fac_contents c;
+    int64_t *numbers = fac_arena_alloc(&c->own, (size_t)n + 1, sizeof *numbers);
+    fac_contents known;
     fac_tensor *wide = NULL;
     if (!numbers) return NULL;
-    if (fac_known_numbers(v, &c) && c.n == n) {
-        for (int k = 0; k < c.n; k++) numbers[k] = c.v[k];
+    if (fac_known_numbers(v, &known) && known.n == n) {
+        for (int k = 0; k < known.n; k++) numbers[k] = known.v[k];
         return numbers;
     }
     if (!v->tensor || fac_tensor_convert(v->tensor, FAC_I64, &wide, NULL)) return NULL;
@@ -244,8 +257,8 @@ static bool move_rows(chain *c, int which) {
     source s[OPERANDS] = { 0 };
     fac_move m = { n->attrs, n->nin, 0, in, rows_dims(c, c->of[which]) };
     const int64_t many = fac_dims_count(&m.out);
-    int32_t *to = fac_arena_alloc(&c->to->arena, (size_t)many, sizeof *to);
-    if (!to || many > MOST_ROWS) return false;
+    int32_t *to = fac_arena_alloc(&c->own, (size_t)many, sizeof *to);
+    if (!to) return false;
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i]) continue;
         in[i].type = n->in[i]->type;
@@ -254,7 +267,7 @@ static bool move_rows(chain *c, int which) {
             in[i].type.dims = s[i].dims = rows_dims(c, n->in[i]);
         } else if (n->in[i]->type.dtype == FAC_I64 || n->in[i]->type.dtype == FAC_I32) {
             if (FAC_IS(n, slice_grad) && !i) continue; /* for its shape alone */
-            in[i].i = (int64_t *)(uintptr_t)numbers_of(c->to, n->in[i]);
+            in[i].i = (int64_t *)(uintptr_t)numbers_of(c, n->in[i]);
             if (!in[i].i) return false;
         }
     }
@@ -288,19 +301,23 @@ static int copies_of(const chain *c, bool *turned) {
     return copies;
 }
 
-static bool follow(chain *c, fac_rows *r) {
-    if (!settle(c)) return false;
+static bool follow(fac_graph *to, chain *c, fac_rows *r) {
+    if (!settle(c) || !are_few(c)) return false;
     for (int k = c->n - 1; k >= 0; k--)
         if (!move_rows(c, k)) return false;
-    const fac_dims have = rows_dims(c, c->root), want = rows_dims(c, c->of[0]);
+    const int64_t want = count_rows(c, c->of[0]);
+    int32_t *at = fac_arena_alloc(&to->arena, (size_t)want, sizeof *at);
+    if (!at) return false;
     *r = (fac_rows){ .from = c->root,
                      .images = c->images,
-                     .have = fac_dims_count(&have),
-                     .want = fac_dims_count(&want),
+                     .have = count_rows(c, c->root),
+                     .want = want,
                      .size = c->size,
-                     .at = c->at[0] };
-    for (int64_t i = 0; i < r->want; i++)
-        if (r->at[i] < 0) return false;
+                     .at = at };
+    for (int64_t i = 0; i < want; i++) {
+        at[i] = c->at[0][i];
+        if (at[i] < 0) return false;
+    }
     r->copies = copies_of(c, &r->turned);
     return true;
 }
@@ -309,9 +326,11 @@ bool fac_rows_traced(fac_graph *to, fac_value *v, fac_rows *r) {
     way w;
     go_back(v, &w);
     for (int k = w.nroots - 1; k >= 0; k--) {
-        chain c = { .to = to, .root = w.root[k], .n = w.length[k] };
+        chain c = { .root = w.root[k], .n = w.length[k] };
         for (int i = 0; i < c.n; i++) c.of[i] = w.chain[i];
-        if (follow(&c, r)) return true;
+        const bool traced = follow(to, &c, r);
+        fac_arena_free(&c.own);
+        if (traced) return true;
     }
     return false;
 }
