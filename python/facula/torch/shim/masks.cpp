@@ -68,7 +68,12 @@ void plain_indices(const OpInfo& I, c10::IValue* a) {
   }
   const bool writes = I.op.schema().name().find("index_put") != std::string::npos;
   check_indices(given);
-  if (masks && !(writes && there == 1)) a[1] = listed(a[0].toTensor(), given);
+  if (!masks || (writes && there == 1)) return;
+  auto plain = listed(a[0].toTensor(), given);
+  given.clear();
+  for (const std::optional<at::Tensor>& t : plain) given.push_back(t.value_or(at::Tensor()));
+  check_indices(given);                             // as many places as the other indices have
+  a[1] = std::move(plain);
 }
 
 static at::Tensor masked_select(const at::Tensor& x, const at::Tensor& mask) {
