@@ -3,10 +3,11 @@
 width 128, blocks of 64 characters, batches of 12), one thread each, alternating.  Each side is run with few and
 with more steps; the difference is what the steps cost.
 
-    python3 bench/text_training.py FACULA TEXT.txt [ROUNDS]
+    python3 bench/text_training.py build/facula TEXT.txt [--rounds 3]
 
 Needs torch.
 """
+import argparse
 import os
 import resource
 import statistics
@@ -81,15 +82,15 @@ def side(name, facula, text, steps):
 
 
 def main():
-    if sys.argv[1] == "--torch":
-        torch_side(sys.argv[2], int(sys.argv[3]))
-        return
-    facula, text = sys.argv[1:3]
-    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("facula", help="the command")
+    p.add_argument("text", help="a file of text")
+    p.add_argument("--rounds", type=int, default=3)
+    a = p.parse_args()
     cost = {"facula": [], "torch": []}
-    for _ in range(rounds):
+    for _ in range(a.rounds):
         for name, all_ in cost.items():
-            few, many = side(name, facula, text, FEW), side(name, facula, text, MANY)
+            few, many = side(name, a.facula, a.text, FEW), side(name, a.facula, a.text, MANY)
             all_.append(1000 * (many - few) / (MANY - FEW))
     for name, all_ in cost.items():
         print(f"{name:8s} {statistics.median(all_):7.1f} ms of CPU a step ({min(all_):.1f} .. {max(all_):.1f})")
@@ -97,4 +98,8 @@ def main():
     print(f"facula / torch, paired: {statistics.median(ratios):.2f}")
 
 
-main()
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--torch"]:                # the other side, as side() calls it
+        torch_side(sys.argv[2], int(sys.argv[3]))
+    else:
+        main()

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 from . import _facula
 from ._facula import Tensor
@@ -42,14 +42,24 @@ def load_weights(path: Any) -> dict[str, Tensor]:
 
 
 def load(path: Any) -> Any:
-    """What save() wrote.  What was pickled runs code of the file: only of files that you trust."""
+    """What save() wrote, or a FormatError.  What was pickled runs code of the file: only of files that you trust."""
     name = os.fspath(path)
     try:
         got = load_weights(name)
     except _facula.FormatError:
-        import pickle
         with open(name, "rb") as file:
-            return pickle.load(file)
+            if file.read(1) != b"\x80":             # with which all begin that save() pickles
+                raise
+            file.seek(0)
+            return _unpickled(file, name)
     if name.endswith(".npy"):
         return next(iter(got.values()))
     return got
+
+
+def _unpickled(file: BinaryIO, name: str) -> Any:
+    import pickle
+    try:
+        return pickle.load(file)
+    except (pickle.UnpicklingError, EOFError) as why:
+        raise _facula.FormatError(f"{name}: a pickle that is damaged or cut off: {why}") from None

@@ -193,8 +193,8 @@ def _command() -> str:
     import shutil
     import sys
     import sysconfig
-    folders = [os.path.dirname(sys.executable), sysconfig.get_path("scripts"),
-               sysconfig.get_path("scripts", f"{os.name}_user") or ""]
+    places = [os.path.dirname(sys.executable), sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
+    folders = [p for p in dict.fromkeys(places) if p]
     found = shutil.which("facula", path=os.pathsep.join(folders)) or shutil.which("facula")
     if found is None:
         raise _facula.UnsupportedError(f"report: the command facula, which the package installs, is neither in {', '.join(folders)} nor on the path")

@@ -134,3 +134,12 @@ def test_refused(call, kind, text):
     with pytest.raises(kind, match=text):
         call(X.to(D)).cpu()
     assert X.to(D)[T([1]).to(D)].shape == (1, 5, 6)
+
+
+def test_as_many_places_of_a_mask_as_of_other_indices():
+    x, mask = torch.zeros(3, 4, device=D), torch.tensor([True, False, True], device=D)
+    with pytest.raises(IndexError, match=r"could not be broadcast together with shapes \[2\], \[3\]"):
+        x[mask, torch.tensor([1, 2, 3], device=D)]
+    with pytest.raises(IndexError, match=r"could not be broadcast together with shapes \[2\], \[3\]"):
+        x[mask, torch.tensor([1, 2, 3], device=D)] = 1.0
+    assert x[mask, torch.tensor([1, 2], device=D)].shape == (2,)

@@ -42,6 +42,19 @@ def test_arrays_are_no_tensors():
         nn.Conv2d(1, 1, 3)(np.ones((1, 1, 5, 5), "f4"))
 
 
+@pytest.mark.parametrize("kind", ["cut safetensors", "text", "empty", "cut pickle", "model"])
+def test_what_is_no_checkpoint_is_named(tmp_path, kind):
+    path, net = tmp_path / "check.pt", nn.Linear(3, 2)
+    fac.save({"epoch": 3, "model": net.state_dict()} if kind == "cut pickle" else net.state_dict(), path)
+    whole = path.read_bytes()
+    if kind == "model":
+        fac.trace(net, (1, 3)).save(path)
+    else:
+        path.write_bytes({"text": b"not a checkpoint", "empty": b""}.get(kind, whole[:len(whole) // 2]))
+    with pytest.raises(fac.FormatError, match="check.pt"):
+        fac.load_saved(path)
+
+
 def test_checkpoints(tmp_path):
     """Model, optimizer and numbers in one file, as with torch.save."""
     net = nn.Linear(3, 2)

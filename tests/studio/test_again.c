@@ -122,26 +122,27 @@ static bool says_stopped(const page *of, void *self) {
     return says;
 }
 
-/* The same for each page: the types differ, what they hold is called the same. */
-#define GOES_ON(TYPE, PAGE, HOW)                                                                   \
+/* The same for each page: the types differ, what they hold is called the same but for
+ * the number of steps. */
+#define GOES_ON(TYPE, PAGE, STEP, HOW)                                                             \
     TYPE *p = open_page(&(PAGE), HOW);                                                             \
     command(&(PAGE), p, "{\"do\":\"step\",\"n\":3}");                                              \
-    assert_int_equal(p->step, 3);                                                                  \
+    assert_int_equal(p->STEP, 3);                                                                  \
     break_loader(&p->loader, &p->train, &p->order);                                                \
     command(&(PAGE), p, "{\"do\":\"step\",\"n\":1}");                                              \
-    assert_int_equal(p->step, 3);                                                                  \
+    assert_int_equal(p->STEP, 3);                                                                  \
     assert_true(says_stopped(&(PAGE), p));                                                         \
     command(&(PAGE), p, "{\"do\":\"step\",\"n\":4}");                                              \
-    assert_int_equal(p->step, 7);                                                                  \
+    assert_int_equal(p->STEP, 7);                                                                  \
     assert_false(says_stopped(&(PAGE), p));                                                        \
     break_loader(&p->loader, &p->train, &p->order);                                                \
     command(&(PAGE), p, "{\"do\":\"play\"}");                                                      \
     (PAGE).work(p);                                                                                \
     assert_false(p->playing);                                                                      \
-    assert_int_equal(p->step, 7);                                                                  \
+    assert_int_equal(p->STEP, 7);                                                                  \
     command(&(PAGE), p, "{\"do\":\"play\"}");                                                      \
-    for (int k = 0; k < 1000 && p->step == 7; k++, usleep(1000)) (PAGE).work(p);                   \
-    assert_true(p->step > 7);                                                                      \
+    for (int k = 0; k < 1000 && p->STEP == 7; k++, usleep(1000)) (PAGE).work(p);                   \
+    assert_true(p->STEP > 7);                                                                      \
     assert_false(says_stopped(&(PAGE), p))
 
 /* A round of judging that fails comes again by itself. */
@@ -163,20 +164,20 @@ static bool says_stopped(const page *of, void *self) {
 
 static void points_go_on(void **state) {
     (void)state;
-    GOES_ON(points, fac_page_points, "{\"net\":\"4,tanh\",\"batch\":10}");
+    GOES_ON(points, fac_page_points, step, "{\"net\":\"4,tanh\",\"batch\":10}");
     fac_page_points.close(p);
 }
 
 static void images_go_on(void **state) {
     (void)state;
-    GOES_ON(images, fac_page_images, "{\"samples\":40,\"batch\":10}");
+    GOES_ON(images, fac_page_images, done.step, "{\"samples\":40,\"batch\":10}");
     JUDGES_AGAIN(fac_page_images);
     fac_page_images.close(p);
 }
 
 static void sentences_go_on(void **state) {
     (void)state;
-    GOES_ON(sentences, fac_page_text, "{\"batch\":10,\"net\":\"4,2-3\"}");
+    GOES_ON(sentences, fac_page_text, done.step, "{\"batch\":10,\"net\":\"4,2-3\"}");
     JUDGES_AGAIN(fac_page_text);
     fac_page_text.close(p);
 }

@@ -210,6 +210,8 @@ class Piece:
         name, outs = row_of(c["op"])
         if name is None:
             raise Refused("no row in the table")
+        if _in_turn(c):
+            raise Refused("tensors of a list that overlap: torch writes one after the other")
         used: list[int] = []
         try:
             self._call(name, outs, c, used, False)
@@ -287,6 +289,31 @@ class Piece:
         for slot, writes in self.bound.items():
             code += [slot, int(writes)]
         return code, program
+
+
+def _in_turn(c: dict[str, Any]) -> bool:
+    """Whether a call writes a tensor of a list that another place of its lists reads or writes, too.  A row reads all
+    before it writes; torch goes from place to place."""
+    lists = [(a, bool(w)) for a, w in zip(c["a"], c["w"]) if isinstance(a, list)]
+    if not any(w and len(a) > 1 for a, w in lists):
+        return False
+    parts = sorted((r["t"], *_bytes(r), k, w) for a, w in lists for k, r in enumerate(a) if isinstance(r, dict) and "t" in r)
+    seen: list[tuple[int, int, int, bool]] = []         # of this state: those that reach beyond the beginning of the next
+    for i, (slot, begin, end, k, w) in enumerate(parts):
+        seen = [s for s in seen if s[1] > begin] if i and parts[i - 1][0] == slot else []
+        if any(k != s[2] and (w or s[3]) for s in seen):
+            return True
+        seen.append((begin, end, k, w))
+    return False
+
+
+def _bytes(ref: dict[str, Any]) -> tuple[int, int]:
+    """Of its state: the first byte of a view, and the one after the last."""
+    if not math.prod(ref["z"]):
+        return 0, 0
+    last = ref["o"] + sum((n - 1) * s for n, s in zip(ref["z"], ref["s"]))
+    size = width(_dt(ref["d"]))
+    return ref["o"] * size, (last + 1) * size
 
 
 def _port(p: tuple[int, int, str, tuple[int, ...]]) -> list[int]:

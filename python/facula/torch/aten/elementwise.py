@@ -260,12 +260,14 @@ def relu6(g: Graph, x: Value) -> Value:
 
 @row("addcmul")
 def addcmul(g: Graph, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
-    return g.add(x, g.mul(scaled(g, a, value), b))
+    to = promote(x, a, b, default=g.default)        # torch multiplies in the type of the result
+    return g.add(x, g.mul(scaled(g, g.as_(a, to), value), g.as_(b, to)))
 
 
 @row("addcdiv")
 def addcdiv(g: Graph, x: Value, a: Value, b: Value, value: Any = 1) -> Value:
-    return g.add(x, scaled(g, g.div(a, b), value))
+    to = promote(x, a, b, default=g.default)
+    return g.add(x, scaled(g, g.div(g.as_(a, to), g.as_(b, to)), value))
 
 
 @row("lerp.Scalar", "lerp.Tensor")

@@ -1,85 +1,95 @@
-// Masks among indices.  Which elements a mask picks is data, and the size of what is read with it is
-// too: the host lists the places, and what is read or written at them stays on the device.  What one
-// mask writes has a size that is known, so the mask stays as it is (aten/places.py).
+// Masks among indices.  Which elements a mask picks is data, and the size of what is read with it
+// is too: the host lists the places, and what is read or written at them stays on the device.  What
+// one mask writes has a size that is known, so the mask stays as it is (aten/places.py).
 #include "lazy.h"
 #include <ATen/Functions.h>
 #include <torch/library.h>
 
 namespace ocl {
-bool takes_masks(const std::string& name) {
-  for (auto* known : {"aten::index", "aten::_unsafe_index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_",
-                      "aten::_unsafe_index_put"})
-    if (name == known) return true;
-  return false;
+bool takes_masks(const std::string &name) {
+    for (auto *known : { "aten::index", "aten::_unsafe_index", "aten::index_put",
+                         "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index_put" })
+        if (name == known) return true;
+    return false;
 }
-static bool is_mask(const at::Tensor& t) {
-  return t.defined() && (t.scalar_type() == at::kBool || t.scalar_type() == at::kByte);
+static bool is_mask(const at::Tensor &t) {
+    return t.defined() && (t.scalar_type() == at::kBool || t.scalar_type() == at::kByte);
 }
 
 using Indices = c10::List<std::optional<at::Tensor>>;
-static Indices listed(const at::Tensor& x, const std::vector<at::Tensor>& given) {
-  Indices out;
-  for (auto& t : given) {
-    if (!is_mask(t)) {
-      out.push_back(t.defined() ? std::optional<at::Tensor>(t) : std::nullopt);
-      continue;
+static Indices listed(const at::Tensor &x, const std::vector<at::Tensor> &given) {
+    Indices out;
+    for (auto &t : given) {
+        if (!is_mask(t)) {
+            out.push_back(t.defined() ? std::optional<at::Tensor>(t) : std::nullopt);
+            continue;
+        }
+        if (t.scalar_type() == at::kByte)
+            TORCH_WARN("indexing with dtype torch.uint8 is now deprecated, please use a dtype "
+                       "torch.bool instead.");
+        const int64_t first = (int64_t)out.size();
+        for (int64_t k = 0; k < t.dim(); k++)
+            TORCH_CHECK_INDEX(first + k < x.dim() && t.size(k) == x.size(first + k),
+                              "The shape of the mask ", t.sizes(), " at index ", k,
+                              " does not match the shape of the indexed tensor ", x.sizes(),
+                              " at index ", first + k);
+        for (auto &places : at::nonzero(t).unbind(1)) out.push_back(places);
     }
-    if (t.scalar_type() == at::kByte)
-      TORCH_WARN("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
-    const int64_t first = (int64_t)out.size();
-    for (int64_t k = 0; k < t.dim(); k++)
-      TORCH_CHECK_INDEX(first + k < x.dim() && t.size(k) == x.size(first + k), "The shape of the mask ", t.sizes(),
-                        " at index ", k, " does not match the shape of the indexed tensor ", x.sizes(), " at index ",
-                        first + k);
-    for (auto& places : at::nonzero(t).unbind(1)) out.push_back(places);
-  }
-  TORCH_CHECK_INDEX((int64_t)out.size() <= x.dim(), "too many indices for tensor of dimension ", x.dim(), " (got ",
-                    out.size(), ")");
-  return out;
+    TORCH_CHECK_INDEX((int64_t)out.size() <= x.dim(), "too many indices for tensor of dimension ",
+                      x.dim(), " (got ", out.size(), ")");
+    return out;
 }
 
 // As torch's cpu says it; its meta kernels have other errors.
-static void check_indices(const at::Tensor& x, const std::vector<at::Tensor>& given) {
-  Dims all;
-  std::string shapes;
-  bool fit = true, outside = false;
-  for (size_t i = 0; i < given.size(); i++) {
-    auto& t = given[i];
-    if (!t.defined()) continue;
-    const auto type = t.scalar_type();
-    TORCH_CHECK_INDEX(type == at::kLong || type == at::kInt || is_mask(t),
-                      "tensors used as indices must be long, int, byte or bool tensors");
-    if (is_mask(t)) return;
-    outside |= t.numel() && (int64_t)i < x.dim() && !x.size(i);
-    shapes += (shapes.empty() ? "" : ", ") + c10::str(t.sizes());
-    while ((int64_t)all.size() < t.dim()) all.insert(all.begin(), 1);
-    for (int64_t k = 1; k <= t.dim(); k++) {
-      int64_t &n = all[all.size() - k], m = t.size(t.dim() - k);
-      fit &= n == m || n == 1 || m == 1;
-      if (n == 1) n = m;
+static void check_indices(const at::Tensor &x, const std::vector<at::Tensor> &given) {
+    Dims all;
+    std::string shapes;
+    bool fit = true, outside = false;
+    for (size_t i = 0; i < given.size(); i++) {
+        auto &t = given[i];
+        if (!t.defined()) continue;
+        const auto type = t.scalar_type();
+        TORCH_CHECK_INDEX(type == at::kLong || type == at::kInt || is_mask(t),
+                          "tensors used as indices must be long, int, byte or bool tensors");
+        if (is_mask(t)) return;
+        outside |= t.numel() && (int64_t)i < x.dim() && !x.size(i);
+        shapes += (shapes.empty() ? "" : ", ") + c10::str(t.sizes());
+        while ((int64_t)all.size() < t.dim()) all.insert(all.begin(), 1);
+        for (int64_t k = 1; k <= t.dim(); k++) {
+            int64_t &n = all[all.size() - k], m = t.size(t.dim() - k);
+            fit &= n == m || n == 1 || m == 1;
+            if (n == 1) n = m;
+        }
     }
-  }
-  TORCH_CHECK_INDEX(fit, "shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
-  TORCH_CHECK_INDEX(!outside || !c10::multiply_integers(all), "index is out of bounds for dimension with size 0");
+    TORCH_CHECK_INDEX(
+        fit, "shape mismatch: indexing tensors could not be broadcast together with shapes ",
+        shapes);
+    TORCH_CHECK_INDEX(!outside || !c10::multiply_integers(all),
+                      "index is out of bounds for dimension with size 0");
 }
 
-void plain_indices(const OpInfo& I, c10::IValue* a) {
-  std::vector<at::Tensor> given;
-  size_t masks = 0, there = 0;
-  for (const c10::IValue& v : a[1].toListRef()) {
-    given.push_back(v.isTensor() ? v.toTensor() : at::Tensor());
-    there += given.back().defined();
-    masks += is_mask(given.back());
-  }
-  const bool writes = I.op.schema().name().find("index_put") != std::string::npos;
-  check_indices(a[0].toTensor(), given);
-  if (masks && !(writes && there == 1)) a[1] = listed(a[0].toTensor(), given);
+void plain_indices(const OpInfo &I, c10::IValue *a) {
+    std::vector<at::Tensor> given;
+    size_t masks = 0, there = 0;
+    for (const c10::IValue &v : a[1].toListRef()) {
+        given.push_back(v.isTensor() ? v.toTensor() : at::Tensor());
+        there += given.back().defined();
+        masks += is_mask(given.back());
+    }
+    const bool writes = I.op.schema().name().find("index_put") != std::string::npos;
+    check_indices(a[0].toTensor(), given);
+    if (!masks || (writes && there == 1)) return;
+    auto plain = listed(a[0].toTensor(), given);
+    given.clear();
+    for (const std::optional<at::Tensor> &t : plain) given.push_back(t.value_or(at::Tensor()));
+    check_indices(a[0].toTensor(), given); // as many places as the other indices have
+    a[1] = std::move(plain);
 }
 
-static at::Tensor masked_select(const at::Tensor& x, const at::Tensor& mask) {
-  TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
-  auto both = at::broadcast_tensors({x, mask});
-  return at::index(both[0].reshape({-1}), Indices({both[1].reshape({-1})}));
+static at::Tensor masked_select(const at::Tensor &x, const at::Tensor &mask) {
+    TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
+    auto both = at::broadcast_tensors({ x, mask });
+    return at::index(both[0].reshape({ -1 }), Indices({ both[1].reshape({ -1 }) }));
 }
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("masked_select", TORCH_FN(masked_select)); }
-}  // namespace ocl
+} // namespace ocl
