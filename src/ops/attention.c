@@ -37,12 +37,13 @@ typedef struct fac_attention_opts {
  *   mask       NULL, or broadcast to B,H,Q,P+T: bool, true where a key takes part, or numbers that
  *              are added to the scores; a last dim that is shorter is filled up with keys that take
  *              no part.  With five dims it is broadcast to R,S,H,Q,P+T, where R times S is B: what
- * S sequences have, such as the windows of an image, all R groups of them have past_key   NULL, or
- * B,G,P,D, past_value B,G,P,E: keys and values that stand before k and v lengths    NULL, or i64 B:
- * only so many keys of each sequence take part, and `causal` counts from their end A query without
- * any key gives zeros.  Further outputs: 1 past_key and k, 2 past_value and v, 3 scores B,H,Q,P+T.
- * All follow ONNX Attention.  4, for gradients: lse B,H,Q, log sum exp of the masked scores, 0 for
- * a query without keys; f64 of f64, else f32.  f32 f64 f16 bf16. */
+ *              S sequences have, such as the windows of an image, all R groups of them have
+ *   past_key   NULL, or B,G,P,D, past_value B,G,P,E: keys and values that stand before k and v
+ *   lengths    NULL, or i64 B: only so many keys of each sequence take part, and `causal` counts
+ *              from their end
+ * A query without any key gives zeros.  Further outputs: 1 past_key and k, 2 past_value and v, 3
+ * scores B,H,Q,P+T.  All follow ONNX Attention.  4, for gradients: lse B,H,Q, log sum exp of the
+ * masked scores, 0 for a query without keys; f64 of f64, else f32.  f32 f64 f16 bf16. */
 fac_value *fac_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *mask,
                          fac_value *past_key, fac_value *past_value, fac_value *lengths,
                          const fac_attention_opts *opts);

@@ -2,7 +2,7 @@
  * SIZE = OUT + 2.
  *
  *   U = G w G'     V = B' d B     M[point][k][tile] = sum over c of U[point][k][c]
- * V[point][c][tile]     y = A' M A
+ *   V[point][c][tile]     y = A' M A
  *
  * The interpolation points are 0, 1, -1 for OUT 2, and 0, +-sqrt(1/2), +-sqrt(2) for OUT 4, whose
  * rounding errors are smaller than those of small integers; with m(x) = product of (x - p_i), row i
@@ -15,8 +15,9 @@
  *
  * Neighbouring items do neighbouring tiles, so that V and M, which hold tiles side by side, are
  * read and written in whole lines; with LAST neighbouring channels, which lie side by side in the
- * image and in V, V[point][tile][c]. Options in front: OUT; TURNED: weights of the convolution
- * whose gradient this is; FOURS: rows of y are stored in fours. */
+ * image and in V, V[point][tile][c].
+ * Options in front: OUT; TURNED: weights of the convolution whose gradient this is; FOURS: rows of
+ * y are stored in fours. */
 #define SIZE (OUT + 2)
 #define UNROLL _Pragma("unroll")
 #define HALF_ROOT 0.70710678118654752f

@@ -1,12 +1,15 @@
 /* In front of kernels that are written once for all types of elements and all devices.  Options:
  *   T      the type computed in: float, double, long or ulong
  *   V      how many neighbours a work item takes at once: a vector's worth on CPUs, at most 16
- * bytes on GPUs ALIGNED  lines are whole vectors, which begin at multiples of V elements: each
- * comes in one access TAILS  with ALIGNED: but the last of a line, which may be shorter WIDE places
- * are numbers of 64 bits A type of memory has a tag: f32, bf16, u8 ...  MEMORY(tag) names it;
- * LOAD(tag, p, i), STORE(tag, p, i, v) convert to and from T, LOADV and STOREV do so for V
- * neighbours.  LOADER(name, tag) and STORER(name, tag) make functions for n of them, where fewer
- * may be left; what is not there reads as `fill`. */
+ *          bytes on GPUs
+ *   ALIGNED  lines are whole vectors, which begin at multiples of V elements: each comes in one
+ *            access
+ *   TAILS  with ALIGNED: but the last of a line, which may be shorter
+ *   WIDE   places are numbers of 64 bits
+ * A type of memory has a tag: f32, bf16, u8 ...  MEMORY(tag) names it; LOAD(tag, p, i), STORE(tag,
+ * p, i, v) convert to and from T, LOADV and STOREV do so for V neighbours.  LOADER(name, tag) and
+ * STORER(name, tag) make functions for n of them, where fewer may be left; what is not there reads
+ * as `fill`. */
 #ifdef WIDE
 typedef long pos;
 #else

@@ -1,8 +1,8 @@
 /* y = x / (1 - ratio) where the counter's noise keeps it, else 0: number i of a stream is word i %
  * 2 of Philox block i / 2 (see src/base/rng.c), bit for bit that of the host.  Its upper 53 bits
- * are at least `ratio` when all 64 are more than `below`. Options: those of elements.cl; X; I: tag
- * of the counter; MASK: the second output; AHEAD: accesses of an item; UPPER: the lower half of
- * `below` is all ones, so that the upper halves decide. */
+ * are at least `ratio` when all 64 are more than `below`.
+ * Options: those of elements.cl; X; I: tag of the counter; MASK: the second output; AHEAD: accesses
+ * of an item; UPPER: the lower half of `below` is all ones, so that the upper halves decide. */
 typedef struct {
     long x, y, mask, counter, count, below, stream, factor;
 } numbers;

@@ -1,10 +1,12 @@
 /* Numbers sent to places that are data, in the order of the updates wherever several meet, so the
- * result is the same every time. keys    where each update goes, counted in slices of the result;
- * -1: outside, nowhere links   updates that meet form chains: for each the next one of the same key
- * after it, and whether there is one before it. Only updates of one line can meet: those `step`
- * apart, `line` of them. start   the result before the updates: x, or zeros chains  the first of
- * each chain folds it into the result Options: those of elements.cl, V == 1; X; I: tag of the
- * numbers; OP; R. */
+ * result is the same every time.
+ *   keys    where each update goes, counted in slices of the result; -1: outside, nowhere
+ *   links   updates that meet form chains: for each the next one of the same key after it, and
+ *           whether there is one before it. Only updates of one line can meet: those `step` apart,
+ *           `line` of them.
+ *   start   the result before the updates: x, or zeros
+ *   chains  the first of each chain folds it into the result
+ * Options: those of elements.cl, V == 1; X; I: tag of the numbers; OP; R. */
 typedef struct {
     long a, b, c, step_name, count, line, step, depth, inner, outer, slices, size[R], by[R];
 } numbers;

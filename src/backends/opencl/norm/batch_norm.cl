@@ -1,16 +1,18 @@
 /* Batch normalization of x[N, C, P], dense, channels last or pixels last.  Three launches:
  *   moments   for each channel and part of it: sums of x - k, of its square and (GRAD) of dy and of
- * dy (x - k), where k is the mean of a few elements of the channel, so that nothing is lost when
- * the mean is large against the deviation settle    for each channel: mean, and factors a, b, g;
- * running statistics, or gradients of scale and bias apply     y = (x - mean) a + b, or (GRAD) dx =
- * dy a - b - (x - mean) g; then FINISH, the node's body STRAIGHT: the only launch, since the
- * batch's mean and variance are operands With channels last operands may be slices of others'
- * channels: `step` is from pixel to pixel. Options: those of elements.cl and team.cl; X; SCALE,
- * BIAS, RUNNING: tags; GIVEN: mean and var are inputs; FINISH; MASK: dy counts where lo < y < hi
- * only; AHEAD: how many vectors of each operand an item asks for before it adds the first;
- * BACKWARDS: what is read last is applied first; SETTLES: of the groups that have parts of the same
- * channels the one that comes last adds the parts, in their order, and does what settle does: a
- * launch less (last.cl). */
+ *             dy (x - k), where k is the mean of a few elements of the channel, so that nothing is
+ *             lost when the mean is large against the deviation
+ *   settle    for each channel: mean, and factors a, b, g; running statistics, or gradients of
+ *             scale and bias
+ *   apply     y = (x - mean) a + b, or (GRAD) dx = dy a - b - (x - mean) g; then FINISH, the node's
+ *             body
+ *             STRAIGHT: the only launch, since the batch's mean and variance are operands
+ * With channels last operands may be slices of others' channels: `step` is from pixel to pixel.
+ * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are
+ * inputs; FINISH; MASK: dy counts where lo < y < hi only; AHEAD: how many vectors of each operand
+ * an item asks for before it adds the first; BACKWARDS: what is read last is applied first;
+ * SETTLES: of the groups that have parts of the same channels the one that comes last adds the
+ * parts, in their order, and does what settle does: a launch less (last.cl). */
 enum { SAMPLES = 8, BLOCK = 64 };
 #ifdef GRAD
 enum { QUANTITIES = 4 };

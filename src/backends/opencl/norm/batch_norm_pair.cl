@@ -1,12 +1,13 @@
 /* Two batch norms at once, by statistics that are operands; images lie with channels last, one
- * pixel after the other. y = finish(norm 0 of x0 + norm 1 of x1),   norm: (x - mean) a + bias,   a
- * = scale / sqrt(var + epsilon) GRAD: dx0 and dx1, each (dy - dbias / n - (x - mean) / sqrt(var +
- * epsilon) dscale / n) a An item keeps its V channels and does PIXELS pixels, `side` from one
- * another, all of whose loads are on their way before the first is needed; from the end to the
- * beginning, since what a convolution wrote last is in the cache still, but GRAD after
- * batch_norm_sums.cl, which ends at the beginning.  Options: those of elements.cl, where V > 1 with
- * ALIGNED alone; X; COMPUTED: the tag of T; FINISH: the node's body; BITS: which sums are above 0,
- * a byte for four channels. */
+ * pixel after the other.
+ *   y = finish(norm 0 of x0 + norm 1 of x1),   norm: (x - mean) a + bias,   a = scale / sqrt(var +
+ *   epsilon)
+ *   GRAD: dx0 and dx1, each (dy - dbias / n - (x - mean) / sqrt(var + epsilon) dscale / n) a
+ * An item keeps its V channels and does PIXELS pixels, `side` from one another, all of whose loads
+ * are on their way before the first is needed; from the end to the beginning, since what a
+ * convolution wrote last is in the cache still, but GRAD after batch_norm_sums.cl, which ends at
+ * the beginning.  Options: those of elements.cl, where V > 1 with ALIGNED alone; X; COMPUTED: the
+ * tag of T; FINISH: the node's body; BITS: which sums are above 0, a byte for four channels. */
 typedef struct { TV mean, a, b, g; } factors;
 
 #ifdef GRAD

@@ -2,10 +2,11 @@
  * with channels last, one pixel after the other.  Groups of C x G items (team.cl): a vector of V
  * channels is a line, G items go down its pixels; parts of the lines' groups go through memory side
  * by side, from the end, which the kernel before wrote last, to the beginning, which is in the
- * cache then for the one after. sums   SETTLES: the last group of some lines adds their parts, in
- * their order (last.cl); else join   adds them Options: those of elements.cl, where V > 1 with
- * ALIGNED alone; COLUMNS; X; COMPUTED: the tag of T; AHEAD: how many vectors of x and of dy an item
- * asks for before it adds the first. */
+ * cache then for the one after.
+ *   sums   SETTLES: the last group of some lines adds their parts, in their order (last.cl); else
+ *   join   adds them
+ * Options: those of elements.cl, where V > 1 with ALIGNED alone; COLUMNS; X; COMPUTED: the tag of
+ * T; AHEAD: how many vectors of x and of dy an item asks for before it adds the first. */
 enum { BATCHES = 16 }; /* are added by themselves, so that long sums lose little */
 typedef struct {
     long x, dy, mean, var, parts_at, dscale, dbias

@@ -1,9 +1,11 @@
 /* Cross entropy of lines of scores x and their labels, and its gradient; formulas:
- * ops/class_loss.h. Options: those of elements.cl and team.cl, UNIT; X; L: of labels; HELD: a line
- * is HELD accesses of each item at most, and stays in registers; EACH: losses are the result, line
- * by line. LINES    of each line its loss, whether it counts and whether its label's score is the
- * first best one, to parts; SETTLES: the last group does what follows, too SETTLE   what the lines
- * gave, added up in a fixed order; MEAN; Y: of loss and count; OUTPUTS: of 1 loss, 2 count, 4 hits
+ * ops/class_loss.h.
+ * Options: those of elements.cl and team.cl, UNIT; X; L: of labels; HELD: a line is HELD accesses
+ * of each item at most, and stays in registers; EACH: losses are the result, line by line.
+ *   LINES    of each line its loss, whether it counts and whether its label's score is the first
+ *            best one, to parts; SETTLES: the last group does what follows, too
+ *   SETTLE   what the lines gave, added up in a fixed order; MEAN; Y: of loss and count; OUTPUTS:
+ *            of 1 loss, 2 count, 4 hits
  *   GRAD     the gradient by x; COUNT: dy is divided by count */
 LOADER(load_x, X)
 STORER(store_x, X)

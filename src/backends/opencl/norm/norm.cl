@@ -1,11 +1,12 @@
 /* Rows of neighbours, each normalized by itself:  y = (x - mean) / sqrt(var + epsilon) scale +
- * bias; RMS: x / sqrt(mean of x^2 + epsilon) scale.  Which scale and bias belong to element k of
- * row r: number  r mod `rows`  times a step, plus what the D dims of a row say. Options: those of
- * elements.cl and team.cl (a line is a row); X; Y; SCALE, BIAS, MEAN, INVERSE: tags of what is
- * there; RMS; D; ALIKE: `rows` is 1; HELD: a row is HELD accesses of each item at most, and stays
- * in registers; STORED: in local memory, and a group does several rows, the next of which is on its
- * way while one is worked on; SHIFTED, or STORED: both sums are taken in one pass, of x - k where k
- * is the mean of the row's first elements. */
+ * bias;
+ * RMS: x / sqrt(mean of x^2 + epsilon) scale.  Which scale and bias belong to element k of row r:
+ * number  r mod `rows`  times a step, plus what the D dims of a row say.
+ * Options: those of elements.cl and team.cl (a line is a row); X; Y; SCALE, BIAS, MEAN, INVERSE:
+ * tags of what is there; RMS; D; ALIKE: `rows` is 1; HELD: a row is HELD accesses of each item at
+ * most, and stays in registers; STORED: in local memory, and a group does several rows, the next of
+ * which is on its way while one is worked on; SHIFTED, or STORED: both sums are taken in one pass,
+ * of x - k where k is the mean of the row's first elements. */
 typedef struct {
     long x, y, scale, bias, mean, inverse, units, size, epsilon, rows, scale_row, bias_row,
         size_of[D], scale_by[D], bias_by[D];

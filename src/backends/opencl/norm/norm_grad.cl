@@ -1,12 +1,14 @@
 /* The gradient of layer norm, for rows of x that a group holds in registers.  With e = x - k, k the
  * mean of the row's first elements, and g = dy scale, one pass gives the sums of e, e^2, g and g e;
- * from them follow hat = (x - mean) inverse,   dx = (g - mean g - hat mean(g hat)) inverse RMS: of
- * rms norm: k, mean and mean g are 0. A group goes on to every `rows`-th row and adds up dy hat and
- * dy of its columns: partial sums of dscale and dbias, which the second kernel folds in the order
- * of the groups. Options: those of elements.cl and team.cl (C == 1); X; HELD: accesses of each
- * item; FULL: which are exactly the row; SCALED: there is a scale; SUMS: dscale or dbias is wanted;
- * AHEAD: so many rows are on their way while one is worked on, fewer groups having room: where
- * elements are short. */
+ * from them follow
+ *   hat = (x - mean) inverse,   dx = (g - mean g - hat mean(g hat)) inverse
+ * RMS: of rms norm: k, mean and mean g are 0.
+ * A group goes on to every `rows`-th row and adds up dy hat and dy of its columns: partial sums of
+ * dscale and dbias, which the second kernel folds in the order of the groups.
+ * Options: those of elements.cl and team.cl (C == 1); X; HELD: accesses of each item; FULL: which
+ * are exactly the row; SCALED: there is a scale; SUMS: dscale or dbias is wanted; AHEAD: so many
+ * rows are on their way while one is worked on, fewer groups having room: where elements are
+ * short. */
 LOADER(load_x, X)
 STORER(store_x, X)
 

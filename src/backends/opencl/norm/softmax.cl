@@ -1,8 +1,8 @@
 /* Along each line:  y_i = exp(x_i - max x) / sum exp(x_j - max x), or its logarithm.
  * Options: those of elements.cl and team.cl; X, Y; LOGARITHM; KEEP: y can hold exp(x_i - max x) in
  * between without loss; HELD: a line is HELD accesses of each item at most, and stays in registers;
- * ONLINE: a line is read twice, the sum follows the largest element so far; ROUGH: y is of 16 bits.
- */
+ * ONLINE: a line is read twice, the sum follows the largest element so far; ROUGH: y is of 16
+ * bits. */
 typedef struct {
     long x, y, units, size, step, out, columns, kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED],
         by[REDUCED];

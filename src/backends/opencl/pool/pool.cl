@@ -1,10 +1,12 @@
 /* Pooling of x N,C,D,H,W into y N,C,O,P,Q and its gradients; any strides.
  *   pool      the largest or (AVERAGE) the mean of each window; INDEX: also where it was
  *   spread    dx from dy: what each element gave to the windows that hold it, as a sum over these
- * windows, so nothing is added at once by two items: with indices from `pool` of the same launch
- * order, or (AVERAGE) shares A work item has V neighbours: of a row, or (LAST) of the channels.
- * Options: those of elements.cl; X, Y; POSITIVE: with INDEX_ONLY, a maximum that is not above 0 is
- * nowhere (relu made x, and what it cut off has no gradient). */
+ *             windows, so nothing is added at once by two items: with indices from `pool` of the
+ *             same launch order, or (AVERAGE) shares
+ * A work item has V neighbours: of a row, or (LAST) of the channels.  Options: those of
+ * elements.cl; X, Y;
+ * POSITIVE: with INDEX_ONLY, a maximum that is not above 0 is nowhere (relu made x, and what it cut
+ * off has no gradient). */
 typedef struct {
     long size[5], step[5];
 } tensor; /* N, C and the three spatial dims */

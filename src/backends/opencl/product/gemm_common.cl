@@ -4,12 +4,15 @@
  * Written in front of this by gemm_text.c:
  *   MEM, ACC        types of elements in memory and of sums;  LOAD(p, i) and STORE(p, i, x)
  *   EXTRAS          further operands; EXTRA_PARAMS, EXTRA_ARGS declare and pass them, EXTRA_STARTS
- * finds the matrix FINISH(x, m, outer, column)   bias, scale and body applied to the sum of element
- * m, n Y_COLUMN        s.y.column, as a number where it is one PATCHES, TAPS   b is not a matrix
- * but the patches of an image: columns are pixels and rows taps, or the other way round BLOCKS
- * terms are [block of TK channels][tap][channel], so that a slab is one tap of a block; zeros fill
- * it up DEEP            images have a depth PLACES          where pixels of y lie is read from a
- * table */
+ *                   finds the matrix
+ *   FINISH(x, m, outer, column)   bias, scale and body applied to the sum of element m, n
+ *   Y_COLUMN        s.y.column, as a number where it is one
+ *   PATCHES, TAPS   b is not a matrix but the patches of an image: columns are pixels and rows
+ *                   taps, or the other way round
+ *   BLOCKS          terms are [block of TK channels][tap][channel], so that a slab is one tap of a
+ *                   block; zeros fill it up
+ *   DEEP            images have a depth
+ *   PLACES          where pixels of y lie is read from a table */
 
 /* Element (i, j) lies at  at + z . batch + i row + (j / inner) outer + (j % inner) column,  in
  * elements.  Only one axis is split that way: the columns of b and y (images and pixels of a

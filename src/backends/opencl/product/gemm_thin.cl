@@ -4,10 +4,11 @@
  * Without ALONG_N the terms of a column are neighbours: L items do CN columns together, V terms at
  * a time, AHEAD times at once. With it columns are: an item does V of them (CN == V), ACROSS items
  * lie side by side and L of those in the direction of the terms.  What L items have is added up as
- * a tree in local memory, in a fixed order.  ALIGNED: V neighbours begin at a multiple of V. B_F16:
- * b lies as gemm_pack_f16.cl leaves it, eight terms are a load. ONCE: b does not fit the second
- * cache, so that nothing of it is there when it is read again: it is the first to make room, and
- * what came before and comes after it stays.  16 bytes at a time, on NVIDIA.
+ * a tree in local memory, in a fixed order.  ALIGNED: V neighbours begin at a multiple of V.
+ * B_F16: b lies as gemm_pack_f16.cl leaves it, eight terms are a load.
+ * ONCE: b does not fit the second cache, so that nothing of it is there when it is read again: it
+ * is the first to make room, and what came before and comes after it stays.  16 bytes at a time, on
+ * NVIDIA.
  * PARTIAL: sums of a part of the terms go to y as they are, [part][batch][M][N]. */
 #define OUTS (MR * CN)
 #define TEAMS (ITEMS / L)

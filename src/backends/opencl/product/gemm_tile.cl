@@ -5,9 +5,10 @@
  * Items are laid 8 x 4 in each 32 of them, so that those that run together read 8 + 4 neighbouring
  * pieces of four floats. A_ALONG_M, B_ALONG_N: neighbouring items read along m, n; else along the
  * sum.  VA, VB, VY: elements that are read, written at once, 1 or 4.  PARTIAL: sums of a part of
- * the terms go to y as they are, [part][batch][M][N]. FACTOR: the type of factors in local memory
- * and registers, where it is not that of sums.  QUADS: a factor is four bytes, terms that follow
- * one another, and steps along the sum are those of four. */
+ * the terms go to y as they are, [part][batch][M][N].
+ * FACTOR: the type of factors in local memory and registers, where it is not that of sums.  QUADS:
+ * a factor is four bytes, terms that follow one another, and steps along the sum are those of
+ * four. */
 #define TX (TN / RN)
 #define TY (TM / RM)
 #define ITEMS (TX * TY)

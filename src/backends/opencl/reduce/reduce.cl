@@ -1,12 +1,13 @@
 /* y[kept] = OP over the reduced dims of x[kept, reduced].  KEPT and REDUCED dims, the last of
  * REDUCED is the inner one; with COLUMNS the last of KEPT has neighbours in x, and C V of its
  * elements are a group's.  A line may be cut into parts, whose results, `apart` from one another,
- * are folded by another launch. Options: those of elements.cl and team.cl; X, Y; OP; SUMS (partial
- * sums of BLOCK terms are added up: the error grows with the square root of the number of blocks);
- * MEAN; SQUARES; KEPT, REDUCED; UNIT: neighbours of a line are neighbours in memory; WHOLE: lines
- * are in one part, and all items of a team on the same row: to find this out takes divisions, which
- * cost as much as a short line; AHEAD: how many vectors an item asks for before it folds the first
- * (a loop whose every turn may be the last waits for each). */
+ * are folded by another launch.
+ * Options: those of elements.cl and team.cl; X, Y; OP; SUMS (partial sums of BLOCK terms are added
+ * up: the error grows with the square root of the number of blocks); MEAN; SQUARES; KEPT, REDUCED;
+ * UNIT: neighbours of a line are neighbours in memory; WHOLE: lines are in one part, and all items
+ * of a team on the same row: to find this out takes divisions, which cost as much as a short line;
+ * AHEAD: how many vectors an item asks for before it folds the first (a loop whose every turn may
+ * be the last waits for each). */
 typedef struct {
     long x, y, units, parts, across, start, count, outer, inner, step, columns, apart;
     long kept[KEPT], from[KEPT], to[KEPT], reduced[REDUCED], by[REDUCED];

@@ -4,7 +4,7 @@
  *   BM, BN, ITEMS           the tile, items of a group
  *   FEW, X16, DEEP, SPLIT   as those kernels have them
  *   POOL                    four rows are the pixels of a window of 2 x 2; out: how many windows
- * there are */
+ *                           there are */
 #define SUMS (BM * BN / ITEMS)                  /* of an item */
 typedef struct {
     long x, w, work, counters;                  /* where they begin: elements; w: bytes */

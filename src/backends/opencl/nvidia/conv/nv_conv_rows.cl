@@ -7,16 +7,21 @@
  * padding: a k-tile is BK channels of one tap.
  *
  *   BM, BN, BK, ITEMS   rows, columns, terms of a k-tile; TEAMS of 128 items, each with 64 rows
- * (BM, ITEMS: in nv_conv_look.cl) STAGES              k-tiles of weights in local memory, each of
- * STAGE bytes XMEM, X16           type of x's elements; it has 16 bits HALF, PACK2(a, b)   operands
- * of 16 bits; two floats as one register, where x is f32 or FEW PARTS               2: high and low
- * parts, three products (3XTF32) PROMOTE             k-tiles after which sums move to other
- * registers: wgmma truncates when it adds; 0: never AHEAD               one product runs while the
- * next operands are made ready FEW                 x has so many channels (1 .. 4), anywhere: terms
- * are [tap][4 channels] RAGGED              the last k-tile of a tap has less than BK channels
+ *                       (BM, ITEMS: in nv_conv_look.cl)
+ *   STAGES              k-tiles of weights in local memory, each of STAGE bytes
+ *   XMEM, X16           type of x's elements; it has 16 bits
+ *   HALF, PACK2(a, b)   operands of 16 bits; two floats as one register, where x is f32 or FEW
+ *   PARTS               2: high and low parts, three products (3XTF32)
+ *   PROMOTE             k-tiles after which sums move to other registers: wgmma truncates when it
+ *                       adds; 0: never
+ *   AHEAD               one product runs while the next operands are made ready
+ *   FEW                 x has so many channels (1 .. 4), anywhere: terms are [tap][4 channels]
+ *   RAGGED              the last k-tile of a tap has less than BK channels
  *   SPLIT               sums are split along the k-tiles; the last group of a tile adds the parts,
- * in their order DEEP                images have a depth POOL                the largest of 2 x 2
- * neighbours is the result: nv_conv_rows_pool.cl MULTIPLY(d, a, b)   the instruction */
+ *                       in their order
+ *   DEEP                images have a depth
+ *   POOL                the largest of 2 x 2 neighbours is the result: nv_conv_rows_pool.cl
+ *   MULTIPLY(d, a, b)   the instruction */
 #if !defined(X16) || defined(FEW)
 #define FLOATS 1
 #else

@@ -8,16 +8,19 @@
  * tile, so with CONSUMERS > TEAM one team finishes its tile while the other one multiplies.
  *
  * A stage of A is AROWS rows of 128 bytes of channels, one of B BN rows of the packed weights; both
- * lie as wgmma's descriptors with a swizzle of 128 bytes want them.  Three ways to fill A: HALO   3
- * x 3, stride 1, padding 1: positions run over images that carry one column and one row of zeros
- * (the right padding of a line is the left one of the next).  A stage holds the tile's positions
- * and the line and pixel on both sides, so all nine taps read it through descriptors that are
- * shifted by whole rows. MAPPED 1 x 1, stride 1, no padding, and x a matrix with a row for each
- * position: one item asks the copy engine for a whole stage, by a tensor map (nv_maps.cl, in front
- * of this text) that each group makes when it begins.  Copies of 16 bytes cost 9.7 clocks a row:
- * more than what 128 channels of it are multiplied in. else   positions are the pixels of y, a
- * stage holds one tap: any window, stride, dilation and padding, at most 32 taps. POOL is a form of
- * HALO: nv_conv_stream_pool.cl.
+ * lie as wgmma's descriptors with a swizzle of 128 bytes want them.  Three ways to fill A:
+ *   HALO   3 x 3, stride 1, padding 1: positions run over images that carry one column and one row
+ *          of zeros (the right padding of a line is the left one of the next).  A stage holds the
+ *          tile's positions and the line and pixel on both sides, so all nine taps read it through
+ *          descriptors that are shifted by whole rows.
+ *   MAPPED 1 x 1, stride 1, no padding, and x a matrix with a row for each position: one item asks
+ *   the copy engine for a whole
+ *          stage, by a tensor map (nv_maps.cl, in front of this text) that each group makes when it
+ *          begins.  Copies of 16 bytes cost 9.7 clocks a row: more than what 128 channels of it are
+ *          multiplied in.
+ *   else   positions are the pixels of y, a stage holds one tap: any window, stride, dilation and
+ *          padding, at most 32 taps.
+ * POOL is a form of HALO: nv_conv_stream_pool.cl.
  *
  * PHASES > 1: a gradient by x with strides of 2, whose phases (nvidia/conv.h) are done one after
  * the other, those with most taps first: a group has tiles of all of them, and ends with a small
@@ -25,22 +28,29 @@
  *
  * Written in front of this by nvidia/conv_stream.c, after the text of nvidia/epilogue.h:
  *   CONSUMERS, TEAM, ROWS (blocks of 64 rows of a consumer), BN, AROWS, SA, SB (stages), HALO,
- * MAPPED MEM            an element of x and w BYTES          of an element of the result SLOTS
- * results go through local memory and leave it as whole rows of a tile, by turns through so many
- * places of each consumer (0: directly);  ADDED: extra ADDED - 1, which has a row for each of them,
- * comes that way (0: none) LOCAL_GET4(v, p), LOCAL_PUT4(p, v)   four elements of the result in
- * local memory NEAR           rows of A are read again by other taps: through the first cache
+ *   MAPPED
+ *   MEM            an element of x and w
+ *   BYTES          of an element of the result
+ *   SLOTS          results go through local memory and leave it as whole rows of a tile, by turns
+ *                  through so many places of each consumer (0: directly);  ADDED: extra ADDED - 1,
+ *                  which has a row for each of them, comes that way (0: none)
+ *   LOCAL_GET4(v, p), LOCAL_PUT4(p, v)   four elements of the result in local memory
+ *   NEAR           rows of A are read again by other taps: through the first cache
  *   FORESEEN       1: extras are asked for before the products of their tile (foresee_row,
- * nvidia/conv_foresee.c) AHEAD          groups of 16 channels whose extras are read before the
- * first of them is finished SPLIT          1: products of f32 as three of TF32, x = high + low. The
- * matrix units see the high part of what lies in A, since they drop the other bits; the consumers
- * write the low parts beside it.  B's stages have both (nvidia/conv.h).  Sums of SUMMED steps are
- * added to others in f32: the units drop bits when they add. POOL           1: the largest of 2 x 2
- * neighbours is the result PHASES         2 or 4: of a strided gradient, all in this launch; 1: one
- * of them, or there is only one MOMENTS        1: mean and m2 of each channel are left behind, of
- * 64 positions (nv_moments.cl) or of a group's tiles KEEPS          1: of a group's tiles
- * (nv_conv_stream_end.cl) WGMMA(d, a, b), WGMMA_WAIT(d)   the instruction, and the wait for all of
- * them */
+ *                  nvidia/conv_foresee.c)
+ *   AHEAD          groups of 16 channels whose extras are read before the first of them is finished
+ *   SPLIT          1: products of f32 as three of TF32, x = high + low.  The matrix units see the
+ *                  high part of what lies in A, since they drop the other bits; the consumers write
+ *                  the low parts beside it.  B's stages have both
+ *                  (nvidia/conv.h).  Sums of SUMMED steps are added to others in f32: the units
+ *                                    drop bits when they add.
+ *   POOL           1: the largest of 2 x 2 neighbours is the result
+ *   PHASES         2 or 4: of a strided gradient, all in this launch; 1: one of them, or there is
+ *                  only one
+ *   MOMENTS        1: mean and m2 of each channel are left behind, of 64 positions (nv_moments.cl)
+ *                  or of a group's tiles
+ *   KEEPS          1: of a group's tiles (nv_conv_stream_end.cl)
+ *   WGMMA(d, a, b), WGMMA_WAIT(d)   the instruction, and the wait for all of them */
 #define ITEMS (128 * (CONSUMERS + 1))
 #define TEAMS (CONSUMERS / TEAM)
 #define BM (64 * ROWS * TEAM)

@@ -1,10 +1,10 @@
 /* Moments that a group keeps while it takes tile after tile (after nv_moments.cl and
  * nv_conv_stream.cl): those of all rows that a consumer has seen, a column or two in registers of
  * each item.  So its tiles must have the same channels, `across` divides the number of groups.
- * After the last tile consumers join theirs and leave them as [part][mean, m2][channels] with a
- * count for each group.  Of the groups with the same channels, of all phases, the one that comes
- * last joins the parts, in their order, and writes what nv_moments_end.cl would write in a launch
- * of its own. */
+ * After the last tile consumers join theirs and leave them as [part][mean, m2][channels]
+ * with a count for each group.  Of the groups with the same channels, of all phases, the one that
+ * comes last joins the parts, in their order, and writes what nv_moments_end.cl would write in a
+ * launch of its own. */
 #define CONSUMING (128 * CONSUMERS)
 enum { AT_END = 12 }; /* a barrier that nothing else uses */
 

@@ -10,8 +10,10 @@
  *   BM, BN, BK          pixels, channels of y and terms of a tile; BM and BN are multiples of 16
  *   WARPS, DEPTH        of a group; k-tiles that a warp loads before it multiplies
  *   STAGE, PARTS        bytes of a k-tile of weights; 2: high and low parts (3XTF32), sums move on
- * after each k-tile XMEM, X16           type of x's elements; it has 16 bits MMA(d, a, b) the
- * instruction RAGGED, SPLIT, DEEP as in nv_conv_rows.cl */
+ *                       after each k-tile
+ *   XMEM, X16           type of x's elements; it has 16 bits
+ *   MMA(d, a, b)        the instruction
+ *   RAGGED, SPLIT, DEEP as in nv_conv_rows.cl */
 #define BLOCKS (BM / 16)
 #define ROW_BYTES (BK * (int)sizeof(XMEM))
 

@@ -3,7 +3,7 @@
  * LeVeque (1983) do, so nothing is lost where a mean is large against the deviation:
  *
  *     mean = mean_a + d w,   m2 = m2_a + m2_b + d d n_a w      with d = mean_b - mean_a, w = n_b /
- * (n_a + n_b)
+ *     (n_a + n_b)
  *
  * (NORM: two sums instead, which are just added, and of a lane's two rows were already.)
  * First the two rows of a lane, then lanes of a warp, each time giving half of the columns away and

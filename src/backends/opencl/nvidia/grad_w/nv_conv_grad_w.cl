@@ -9,9 +9,9 @@
  *
  *   TERMS 1   one number of 16 bits          3   high high + high low + low high
  *   SCALED    f16 made of f32: 11 digits as TF32's, 22 in two parts.  f16's range is small, so both
- * tensors are multiplied by powers of two, guessed from a sample and checked when all has been
- * read: the largest must have come out between 4 and 60000, else the group does its part once more,
- * now knowing the largest.
+ *             tensors are multiplied by powers of two, guessed from a sample and checked when all
+ *             has been read: the largest must have come out between 4 and 60000, else the group
+ *             does its part once more, now knowing the largest.
  *
  * MEM: float, or ushort (then TERMS 1, not SCALED); PACK(a, b): two floats as 16 bits each.  Rows
  * of 64 elements are 128 bytes, 16-byte chunk c of row r at c ^ (r & 7); of 32 elements 64 bytes,

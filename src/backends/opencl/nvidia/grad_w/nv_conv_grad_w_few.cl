@@ -9,7 +9,7 @@
  * shifted by one.
  *
  *   local memory, a stage: dy (PIXELS rows of 64, high and low), x (LINES lines x ACROSS phases x 2
- * copies x LINE words, high, low)
+ *   copies x LINE words, high, low)
  *
  * Each warp group of GROUPS multiplies 64 rows, two or four others fill.  BAND, SEGMENT, ... : the
  * sizes that places in local memory and in registers depend on are constants, a network has one

@@ -7,7 +7,7 @@
  * zero; x's are shifted by the pads, so tap (r, s) is the row r far_h broad + s far_w further on.
  *
  *   local memory: STAGES of dy (64 positions of 64 rows of dw, high and low), the ring (high, low),
- * its first rows again after; f32 as they come, AHEAD times a block of x and one of dy
+ *   its first rows again after; f32 as they come, AHEAD times a block of x and one of dy
  *
  * The fillers are `lead` blocks of 64 positions ahead with x. */
 #define LANES (CHUNK / 8)                           /* items that bring a row of x */

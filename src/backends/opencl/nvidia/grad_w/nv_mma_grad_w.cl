@@ -1,7 +1,7 @@
 /* Gradient of a convolution by its weights on mma.sync, for sm_80 and newer:
  *
  *   parts[part][k][tap][c] = sum over the part's pixels p of dy[p][k] x[pixel that p sees through
- * tap][c]
+ *   tap][c]
  *
  * A tile is BM channels k by BN columns (tap, c).  Both operands come as rows of one pixel each,
  * channels side by side, by asynchronous copies, PIXELS at a time and STAGES - 1 steps ahead; chunk
@@ -13,7 +13,7 @@
  *
  *   BM, BN, WM, WN, ITEMS   of the tile and of a warp, multiples of 32
  *   KIND            0: tf32, 1: bf16, 2: f16;  SPLIT3: 3XTF32;  HALVES: MEM has 16 bits;  DEEP:
- * images have a depth */
+ *                   images have a depth */
 typedef struct sizes {
     long x, dy, parts;                              /* where they begin */
     long pixels, each;                              /* of all images; of a part of the sum */

@@ -10,14 +10,15 @@
  *   TM, TN, STAGES  the tile, a multiple of 128 x 16, and how many k-tiles of it are on the way
  *   MEM, HALF       elements in local memory: float, or of 16 bits
  *   SPLIT           each float is high + low: low high + high low + high high, carried on in f32
- * after PROMOTE k-tiles, since the units cut off what they add P_FROM, Q_FROM  IMAGES
- * (kernels/nv_matmul_pack.cl) by one bulk copy a k-tile, or matrices by 16-byte copies whose terms
- *                   (ROWS) or rows (COLUMNS) are neighbours
+ *                   after PROMOTE k-tiles, since the units cut off what they add
+ *   P_FROM, Q_FROM  IMAGES (kernels/nv_matmul_pack.cl) by one bulk copy a k-tile, or matrices by
+ *                   16-byte copies whose terms (ROWS) or rows (COLUMNS) are neighbours
  *   WGMMA(d, p, q)  the instruction
  *   PARTS           the terms are done in parts, by several groups: the last of them adds up all,
- * in their order FOURS           y and what is read with it by fours (nvidia/epilogue.h), else one
- * by one (gemm_common.cl): neighbouring columns by neighbouring items, or with SWAP neighbouring
- * rows of the tile */
+ *                   in their order
+ *   FOURS           y and what is read with it by fours (nvidia/epilogue.h), else one by one
+ *                   (gemm_common.cl): neighbouring columns by neighbouring items, or with SWAP
+ *                   neighbouring rows of the tile */
 #define IMAGES 0
 #define ROWS 1
 #define BLOCKS (TM / 128)                       /* of 64 rows, of a consumer */

@@ -3,7 +3,8 @@
  *
  *   TM, TN          the tile; WORKERS: items that hold its sums
  *   RESULT_ROWS     blocks of 16 rows that a warp has, RESULT_STEP rows from one to the next;
- * RESULT_COLUMNS of its columns Q_FROM, SWAP, PARTS, FOURS      as those kernels have them */
+ *                   RESULT_COLUMNS of its columns
+ *   Q_FROM, SWAP, PARTS, FOURS      as those kernels have them */
 #define COLUMNS 2
 #define PERMUTED (Q_FROM != COLUMNS) /* columns of Q, as `lying` says */
 

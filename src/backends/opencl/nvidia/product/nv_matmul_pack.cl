@@ -5,8 +5,9 @@
  *   MEM, LOAD(p, i)  elements of the matrix as floats
  *   ROWS             of a tile;  PERMUTED: in the order in which lanes hold four neighbours
  *   MAKE             FLOATS as they are, ROUNDED to TF32, SPLIT into high and low parts (two
- * tiles), HALVES: PAIR(a, b) ALONG_K          terms are neighbours in memory, else rows;  FOURS:
- * read by fours, LOAD4(v, p) */
+ *                    tiles), HALVES: PAIR(a, b)
+ *   ALONG_K          terms are neighbours in memory, else rows;  FOURS: read by fours, LOAD4(v,
+ *                    p) */
 #define FLOATS 0
 #define ROUNDED 1
 #define SPLIT 2

@@ -6,7 +6,7 @@
  * bytes, or from matrices whose terms are neighbours (ROWS).
  *
  *   TM, TN, ITEMS, STAGES, MEM, HALF, P_FROM, Q_FROM, SWAP, PARTS, FOURS      as there;  A_ROW =
- * B_ROW = ROW */
+ *                                                                             B_ROW = ROW */
 #define IMAGES 0
 #define CHUNK (HALF ? 8 : 4)
 #define TERMS (8 * CHUNK)                       /* of a k-tile */

@@ -7,10 +7,11 @@
  * one, and most of it passes beside work that does not depend on it:
  *
  *   - the last warp of a group does nothing but meet the others: it counts up a number in memory
- * and looks until all have come. Meanwhile it asks the second cache for its share of the next
- * level's weights.
+ *   and looks until all have come.
+ *     Meanwhile it asks the second cache for its share of the next level's weights.
  *   - the others begin with the next level at once, find their pixels and load their first weights,
- * and wait only before they read what the level before has written.
+ *   and wait only before they
+ *     read what the level before has written.
  *
  * What is written by other groups must not come from caches that a kernel may rely on: it is read
  * by plain loads after the keeper's acquire, never by ld.global.nc; weights and biases, which no

@@ -9,10 +9,13 @@
  *   BM, BN, BK          pixels, channels of y and terms of a tile; BM and BN are multiples of 16
  *   DEPTH               k-tiles that a warp loads before it multiplies
  *   STAGE, PARTS        bytes of a k-tile of weights; 2: high and low parts (3XTF32), sums move on
- * after each k-tile WINDOW              there are several taps, or pads; else one tap is all there
- * is, and inside RAGGED              channels end within a k-tile XMEM, RESULT        types of x's
- * and y's elements in memory MMA(d, a, b)        the instruction PUT, FOUR_BIAS, FOUR_ADD  how
- * fours of the result and of the two extras are stored and loaded */
+ *                       after each k-tile
+ *   WINDOW              there are several taps, or pads; else one tap is all there is, and inside
+ *   RAGGED              channels end within a k-tile
+ *   XMEM, RESULT        types of x's and y's elements in memory
+ *   MMA(d, a, b)        the instruction
+ *   PUT, FOUR_BIAS, FOUR_ADD  how fours of the result and of the two extras are stored and
+ *                             loaded */
 #define ROWS (BM / 8) /* pixels of a lane */
 #define ROW_BYTES (BK * (int)sizeof(XMEM))
 

@@ -2,8 +2,8 @@
  * four channels of a pixel, whose results may lie apart (y_channel).
  *
  *   AVERAGE             the sum of what is inside, times 1 / taps (scale), or by how many taps are
- * inside where scale is 0 XMEM, RESULT, FOUR, PUT, ROUND  as in nv_relay_conv.cl; ROUND: to what
- * RESULT can hold */
+ *                       inside where scale is 0
+ *   XMEM, RESULT, FOUR, PUT, ROUND  as in nv_relay_conv.cl; ROUND: to what RESULT can hold */
 INLINE void NAME(leg)(local const leg *l, local const ulong *base, meetings *m) {
     const int lane = relay_item() & 31, all = l->tiles, step = get_num_groups(0) * ITEMS,
               taps = l->taps[0] * l->taps[1];

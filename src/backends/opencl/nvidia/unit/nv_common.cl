@@ -1,6 +1,6 @@
 /* What NVIDIA's GPUs have beyond OpenCL C, by inline PTX: asynchronous copies into local memory,
- * barriers that count them, and the matrix units (mma.sync from compute capability 8.0 on, wgmma
- * of 9.0).
+ * barriers that count them, and the matrix units (mma.sync from compute capability 8.0 on, wgmma of
+ * 9.0).
  *
  * The driver compiles OpenCL C for the plain sm_90, where wgmma is refused.  Such instructions
  * stand in the text as PTX comments after a mark, SM90A, and are uncovered in the PTX that the
@@ -226,7 +226,8 @@ INLINE void nv_matrices_turned(uint *r, uint at) {
 }
 
 /* ---- wgmma: D[64][n] += A[64][k] B[k][n] by four warps; its instructions: nvidia/wgmma_text.c
- * ---- d[4 j ..]: rows 16 warp + g and + 8 (pairs), columns 8 j + 2 t, 2 t + 1 */
+ * ----
+ * d[4 j ..]: rows 16 warp + g and + 8 (pairs), columns 8 j + 2 t, 2 t + 1 */
 #define NV_WGMMA_FENCE() asm volatile(SM90A "wgmma.fence.sync.aligned;\n" ::: "memory")
 #define NV_WGMMA_COMMIT() asm volatile(SM90A "wgmma.commit_group.sync.aligned;\n" ::: "memory")
 #define NV_WGMMA_WAIT(n)                                                                           \

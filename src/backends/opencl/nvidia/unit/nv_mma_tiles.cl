@@ -11,10 +11,12 @@
  *   A_ROW, B_ROW    bytes of a row
  *   KIND            0: tf32, 1: bf16, 2: f16
  *   SPLIT3          3XTF32: low high + high low + high high; every sixteen terms go to f32 sums,
- * since the units cut off what they add B_LOW           low parts of b lie so many bytes after it;
- * 0: they are made here A_FLOATS        rows of a are f32 for 16-bit products: lane t of a row
- * takes the channels 4 t .. of each 16 (the weights' terms are packed so); then chunks lie at c ^
- * (r & 1) * 4 in rows of 128 bytes ROUND_A, _B     f32 that is to be rounded to tf32 */
+ *                   since the units cut off what they add
+ *   B_LOW           low parts of b lie so many bytes after it; 0: they are made here
+ *   A_FLOATS        rows of a are f32 for 16-bit products: lane t of a row takes the channels 4 t
+ *                   .. of each 16 (the weights' terms are packed so); then chunks lie at c ^ (r &
+ *                   1) * 4 in rows of 128 bytes
+ *   ROUND_A, _B     f32 that is to be rounded to tf32 */
 #define MS (WM / 16)
 #define NS (WN / 16)
 #define STEPS (B_ROW / 32)

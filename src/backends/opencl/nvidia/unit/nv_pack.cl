@@ -4,9 +4,12 @@
  * brought to local memory as they lie, and leave it as chunks of 16 bytes.
  *
  *   MEM, LOAD(p, i)     elements of the weights as floats; LOAD4(p): four neighbours, which come in
- * one access HALF                elements of tiles have 16 bits: BITS(x) makes them PARTS 2: high
- * and low parts STAGE               floats of local memory SOURCES             many weights at
- * once: PARAMETERS are as many buffers x0, x1, ..., PICK(k) makes x the one of number k */
+ *                       one access
+ *   HALF                elements of tiles have 16 bits: BITS(x) makes them
+ *   PARTS               2: high and low parts
+ *   STAGE               floats of local memory
+ *   SOURCES             many weights at once: PARAMETERS are as many buffers x0, x1, ..., PICK(k)
+ *                       makes x the one of number k */
 #ifdef HALF
 #define TILE ushort
 #define CHUNK 8

@@ -4,7 +4,9 @@
  *   NAME(x)             x of this text alone
  *   BM, BN, BK          pixels, channels of y and terms of a tile; BM and BN are multiples of 16
  *   PARTS               2: weights have high and low parts (3XTF32), and sums move on after each
- * k-tile XMEM                type of x's elements in memory MMA(d, a, b)        the instruction */
+ *                       k-tile
+ *   XMEM                type of x's elements in memory
+ *   MMA(d, a, b)        the instruction */
 #define LOADS (BK / (int)(64 / sizeof(XMEM)))   /* of 16 bytes, by one lane of a row of a k-tile */
 #define EIGHTS (BN / 8)
 #define SIXTEENS (BN / 16)
