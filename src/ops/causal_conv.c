@@ -7,7 +7,8 @@
 
 #if FAC_INTERFACE
 /* y[b,c,t] = bias[c] + sum over i < k of w[c,0,i] p[b,c,t+i],  p: past, then x;  with silu: y
- * sigmoid(y). x B,C,L   w C,1,k   bias C or NULL   past B,C,k-1 or NULL (zeros)   y B,C,L
+ * sigmoid(y).
+ *   x B,C,L   w C,1,k   bias C or NULL   past B,C,k-1 or NULL (zeros)   y B,C,L
  * fac_value_other(y, 1): the last k - 1 of p, which is past of the next call.  Floats. */
 fac_value *fac_causal_conv(fac_value *x, fac_value *w, fac_value *bias, fac_value *past, bool silu);
 #endif

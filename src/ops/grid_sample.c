@@ -18,10 +18,10 @@ typedef enum fac_grid_padding {
 /* y[n,c,places..] = x[n,c] read at grid[n,places..], whose last dim holds a coordinate for each
  * spatial dim of x, the last dim first (x, y or x, y, z): -1 and 1 are the edges of the outermost
  * pixels, or with align_corners their centers.  Outside lie zeros, the outermost pixels, or the
- * image mirrored at -1 and 1. x N,C,spatial..   grid N,places..,spatial dims   y N,C,places..    1
- * to 3 spatial dims; floats nearest rounds half to even; cubic is Keys' kernel with a = -0.75.  As
- * in ONNX, a place beyond -1 or 1 is moved to the border, or mirrored, before it is interpolated.
- */
+ * image mirrored at -1 and 1.
+ *   x N,C,spatial..   grid N,places..,spatial dims   y N,C,places..   1 to 3 spatial dims; floats
+ * nearest rounds half to even; cubic is Keys' kernel with a = -0.75.  As in ONNX, a place beyond -1
+ * or 1 is moved to the border, or mirrored, before it is interpolated. */
 fac_value *fac_grid_sample(fac_value *x, fac_value *grid, fac_grid_mode mode,
                            fac_grid_padding padding, bool align_corners);
 #endif

@@ -23,10 +23,11 @@ typedef struct fac_linear_attention_opts {
 } fac_linear_attention_opts;
 /* For each token t:  S = e^decay[t] S (gated);  v = beta[t] (v[t] - S^T k[t]) (delta), else v[t];
  * S = S + k[t] v^T; y[t] = scale S^T q[t].  Query heads share the states of kv_heads in groups of
- * neighbours. q B,T,q_heads Dk   k B,T,kv_heads Dk   v B,T,kv_heads Dv   past: S before,
- * B,kv_heads,Dk,Dv or NULL (zeros) decay B,T,kv_heads [Dk], given when gated   beta B,T,kv_heads or
- * B,T,1, given with delta y B,T,q_heads Dv; fac_value_other(y, 1): S after the last token.  Floats.
- */
+ * neighbours.
+ *   q B,T,q_heads Dk   k B,T,kv_heads Dk   v B,T,kv_heads Dv   y B,T,q_heads Dv
+ *   past: S before, B,kv_heads,Dk,Dv or NULL (zeros)
+ *   decay B,T,kv_heads [Dk], given when gated   beta B,T,kv_heads or B,T,1, given with delta
+ * fac_value_other(y, 1): S after the last token.  Floats. */
 fac_value *fac_linear_attention(fac_value *q, fac_value *k, fac_value *v, fac_value *past,
                                 fac_value *decay, fac_value *beta,
                                 const fac_linear_attention_opts *opts);

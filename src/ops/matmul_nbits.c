@@ -5,11 +5,14 @@
 
 #if FAC_INTERFACE
 /* y[..., n] = sum over k of x[..., k] (q[n,k] - zero[n, k / block]) scale[n, k / block] + bias[n],
- * as
- * ONNX Runtime's MatMulNBits.  x f32 f16 bf16 ...,K   q u8 N,ceil(K / block),block bits / 8: codes,
- * the first one in the low bits  scale N,ceil(K / block) (any dims with as many numbers), x's dtype
- * zero NULL: 2^(bits - 1); u8: codes packed like q, each row filled up to a byte; or numbers of
- * scale's dtype   bias N or NULL   y ...,N. */
+ * as ONNX Runtime's MatMulNBits.
+ *   x      f32 f16 bf16 ...,K
+ *   q      u8 N,ceil(K / block),block bits / 8: codes, the first one in the low bits
+ *   scale  N,ceil(K / block) (any dims with as many numbers), x's dtype
+ *   zero   NULL: 2^(bits - 1); u8: codes packed like q, each row filled up to a byte; or numbers of
+ *          scale's dtype
+ *   bias   N or NULL
+ *   y      ...,N */
 typedef struct fac_nbits_opts {
     int64_t k, n, bits, block; /* bits 0 = 4, block 0 = 32 */
     /* Of x, at least, as ONNX Runtime's accuracy_level: FAC_NBITS_INT8 lets kernels round x to 8

@@ -20,9 +20,9 @@ typedef struct fac_roi_align_opts {
                */
 } fac_roi_align_opts;
 /* y[r] = box r of image images[r], cut into height x width bins, each the mean of samples that are
- * interpolated linearly; what is more than 1 outside of the image is 0. x N,C,H,W   boxes R,4 (x1,
- * y1, x2, y2)   images ints R   y R,C,height,width.   Floats. An image number out of range is an
- * error of the run.  Gradients need a number of samples. */
+ * interpolated linearly; what is more than 1 outside of the image is 0.
+ *   x N,C,H,W   boxes R,4 (x1, y1, x2, y2)   images ints R   y R,C,height,width   Floats
+ * An image number out of range is an error of the run.  Gradients need a number of samples. */
 fac_value *fac_roi_align(fac_value *x, fac_value *boxes, fac_value *images,
                          const fac_roi_align_opts *opts);
 #endif

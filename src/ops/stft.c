@@ -9,10 +9,13 @@
 
 #if FAC_INTERFACE
 /* y[b, 0 | 1, k, t] = real | imaginary part of  sum over i < length of window[i] x[b, t step + i]
- * e^(-2 pi i k sqrt(-1) / length) x B,L real or B,2,L complex   y B,2,K,T   T = (L - length) / step
- * + 1, what is left over is dropped   floats K = length/2 + 1 with onesided (of real signals), else
- * length window: floats [length], or fewer, which then lie in the middle; NULL: ones.  step and
- * length: i64 numbers; length NULL: the window's.  FAC_E_SHAPE when x is shorter than a frame. */
+ * e^(-2 pi i k sqrt(-1) / length)
+ *   x B,L real or B,2,L complex   y B,2,K,T   floats
+ * T = (L - length) / step + 1, what is left over is dropped.  K = length/2 + 1 with onesided (of
+ * real signals), else length.
+ *   window         floats [length], or fewer, which then lie in the middle; NULL: ones
+ *   step, length   i64 numbers; length NULL: the window's
+ * FAC_E_SHAPE when x is shorter than a frame. */
 fac_value *fac_stft(fac_value *x, fac_value *window, fac_value *step, fac_value *length,
                     bool onesided);
 #endif

@@ -8,9 +8,9 @@
  *
  *   narrow    products: matmul, linear, gemm, convolutions, attention, recurrent cells
  *   follow    what any type does as well: movers, pools, most elementwise ops; narrow where all
- * that flows in is, parameters and constants that the type can say aside; a batch norm by its x
- * alone, with its statistics in f32 (fac_op.mixed says which) f32       all others: exponentials,
- * logarithms, powers, normalizations over dims, sums, losses
+ *             that flows in is, parameters and constants that the type can say aside; a batch norm
+ *             by its x alone, with its statistics in f32 (fac_op.mixed says which)
+ *   f32       all others: exponentials, logarithms, powers, normalizations over dims, sums, losses
  *
  * Gradients follow by themselves: that of a cast is a cast. */
 #include "facula/ops.h"

@@ -3,9 +3,10 @@
  *
  * Of two classes the leaves often vote for one alone.  What its score says of the other one is not
  * in the specification; this is what ONNX Runtime makes of it, which the converters of
- * scikit-learn, LightGBM and XGBoost were written for: all weights positive    a probability p: 1 -
- * p and p, and class 1 where p > 1/2; no transform but PROBIT others                  a margin s:
- * -s and s, and class 1 where s > 0; LOGISTIC is that of both */
+ * scikit-learn, LightGBM and XGBoost were written for:
+ *   all weights positive   a probability p: 1 - p and p, and class 1 where p > 1/2; no transform
+ * but PROBIT others                 a margin s: -s and s, and class 1 where s > 0; LOGISTIC is that
+ * of both */
 #include "ops/ml/tree_nodes.h"
 
 /* The only class that gets votes; -1: there are several. */
