@@ -125,8 +125,8 @@ static bool is_elementwise(const fac_node *n) {
 
 static bool is_norm(const fac_node *n) {
     static const fac_op *const names[] = { &fac_op_layer_norm, &fac_op_rms_norm, NULL };
-    const int rank = n->in[0]->type.dims.n;
     if (!fac_op_is_one_of(n->op, names) || n->nin > OPERANDS) return false;
+    const int rank = n->in[0]->type.dims.n;
     for (int k = 1; k < n->nout; k++)
         if (n->out[k] && (n->out[k]->uses || n->out[k]->roots)) return false;
     return fac_axis(fac_attr_int(n, "axis", -1), rank) == rank - 1;

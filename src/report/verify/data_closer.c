@@ -8,7 +8,7 @@
 
 typedef fac_data_trial data;
 
-enum { ROUNDS = 3 };
+enum { ROUNDS = FAC_INPUT_KINDS };
 
 /* of the change; of the numbers: noise of f64 */
 static const double SHARE = 1e-3, EPSILON = 1e-12;
