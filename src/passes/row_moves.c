@@ -144,6 +144,7 @@ static bool steps_are_one(const fac_value *v) {
 
 /* last: the rows stay whole; else images stay apart. */
 static bool leaves_dim(const fac_node *n, bool last) {
+    if (!n->nin || !n->in[0]) return false;
     const int x = last ? n->in[0]->type.dims.n - 1 : 0;
     const int y = last ? n->out[0]->type.dims.n - 1 : 0;
     if (keeps_elements(n) || FAC_IS(n, add)) return true;
