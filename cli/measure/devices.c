@@ -26,7 +26,7 @@ int device_ends_process(const char *name) {
 }
 
 static void print_fact(void *self, const char *name, const char *value) {
-    (void)self;
+    drivers_see(self, name, value);
     printf("           %-9s %s\n", name, value);
 }
 
@@ -48,7 +48,7 @@ static void print_solvers(const fac_backend *b) {
 }
 
 /* Devices of a backend by number, until there is none. */
-static void print_backend(const fac_backend *b) {
+static void print_backend(const fac_backend *b, opencl_platforms *seen) {
     const bool numbered = strcmp(b->name, "cpu") != 0;
     for (int i = 0; i == 0 || numbered; i++) {
         fac_device *d;
@@ -60,7 +60,7 @@ static void print_backend(const fac_backend *b) {
             return;
         }
         printf("%-10s %s\n", fac_device_name(d), fac_device_about(d));
-        fac_device_facts(d, print_fact, NULL);
+        fac_device_facts(d, print_fact, seen);
         fac_device_paths(d, print_path, NULL);
         fac_device_free(d);
         if (i == 0) print_solvers(b);
@@ -68,9 +68,9 @@ static void print_backend(const fac_backend *b) {
 }
 
 /* Drivers that are there, but that the loader does not know. */
-static void print_unregistered(void) {
+static void print_unregistered(const opencl_platforms *seen) {
     opencl_driver found[OPENCL_DRIVERS];
-    const int n = drivers_unregistered(found, OPENCL_DRIVERS);
+    const int n = drivers_unregistered(seen, found);
     for (int i = 0; i < n; i++)
         printf("opencl     %s's driver is installed but not registered; as root:\n"
                "           mkdir -p /etc/OpenCL/vendors && echo %s > "
@@ -84,16 +84,21 @@ static void add_fact(void *self, const char *name, const char *value) {
     cJSON_AddStringToObject(self, name, value);
 }
 
-static cJSON *device_json(fac_device *d) {
+static void see_fact(void *self, const char *name, const char *value) {
+    drivers_see(self, name, value);
+}
+
+static cJSON *device_json(fac_device *d, opencl_platforms *seen) {
     cJSON *j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "name", fac_device_name(d));
     cJSON_AddStringToObject(j, "about", fac_device_about(d));
     fac_device_facts(d, add_fact, cJSON_AddObjectToObject(j, "facts"));
+    fac_device_facts(d, see_fact, seen);
     fac_device_paths(d, add_fact, cJSON_AddObjectToObject(j, "paths"));
     return j;
 }
 
-static cJSON *backend_json(const fac_backend *b) {
+static cJSON *backend_json(const fac_backend *b, opencl_platforms *seen) {
     const bool numbered = strcmp(b->name, "cpu") != 0;
     const int ended = device_ends_process(b->name);
     cJSON *j = cJSON_CreateObject(), *all = cJSON_CreateArray(), *solvers = cJSON_CreateArray();
@@ -106,7 +111,7 @@ static cJSON *backend_json(const fac_backend *b) {
         char name[64];
         snprintf(name, sizeof name, numbered ? "%s:%d" : "%s", b->name, i);
         if (fac_device_open(name, NULL, &d, &err)) break;
-        cJSON_AddItemToArray(all, device_json(d));
+        cJSON_AddItemToArray(all, device_json(d, seen));
         fac_device_free(d);
     }
     for (const fac_solver *const *s = b->solvers; *s; s++)
@@ -124,10 +129,11 @@ static const option options[] = { { "--json", OPTION_FLAG, &o.json, NULL, "for m
 
 static int devices_json(void) {
     cJSON *root = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(root, "backends");
+    opencl_platforms seen = { 0 };
     for (const fac_backend *const *b = fac_backends; *b; b++)
-        cJSON_AddItemToArray(all, backend_json(*b));
+        cJSON_AddItemToArray(all, backend_json(*b, &seen));
     opencl_driver found[OPENCL_DRIVERS];
-    const int n = drivers_unregistered(found, OPENCL_DRIVERS);
+    const int n = drivers_unregistered(&seen, found);
     cJSON *unregistered = cJSON_AddArrayToObject(root, "unregistered");
     for (int i = 0; i < n; i++)
         cJSON_AddItemToArray(unregistered, cJSON_CreateString(found[i].library));
@@ -137,15 +143,16 @@ static int devices_json(void) {
 static int devices(list args) {
     if (args.n) return usage_error(verb_find("devices"), "it takes no arguments");
     if (o.json) return devices_json();
+    opencl_platforms seen = { 0 };
     for (const fac_backend *const *b = fac_backends; *b; b++) {
         const int ended = device_ends_process((*b)->name);
         if (ended)
             printf("%-10s not usable: its driver ends the process that opens it (signal %d)\n",
                    (*b)->name, ended);
         else
-            print_backend(*b);
+            print_backend(*b, &seen);
     }
-    print_unregistered();
+    print_unregistered(&seen);
     return EXIT_OK;
 }
 const verb verb_devices = {

@@ -7,9 +7,9 @@
 #include <unistd.h>
 #include "drivers.h"
 
-static const opencl_driver drivers[] = { { "libnvidia-opencl.so.1", "NVIDIA" },
-                                         { "libamdocl64.so", "AMD" },
-                                         { "libigdrcl.so", "Intel" } };
+static const opencl_driver drivers[OPENCL_DRIVERS] = { { "libnvidia-opencl.so.1", "NVIDIA" },
+                                                       { "libamdocl64.so", "AMD" },
+                                                       { "libigdrcl.so", "Intel" } };
 
 /* In a process of its own: a driver may start threads, or end the process. */
 static bool opens(const char *library) {
@@ -21,33 +21,14 @@ static bool opens(const char *library) {
            WEXITSTATUS(status) == 0;
 }
 
-typedef struct search {
-    const char *word;
-    bool found;
-} search;
-
-static void look(void *self, const char *name, const char *value) {
-    search *s = self;
-    s->found |= !strcmp(name, "platform") && strstr(value, s->word);
+void drivers_see(opencl_platforms *seen, const char *fact, const char *value) {
+    for (size_t i = 0; i < OPENCL_DRIVERS && !strcmp(fact, "platform"); i++)
+        seen->of[i] |= strstr(value, drivers[i].vendor) != NULL;
 }
 
-/* Whether a device of that vendor's platform can be opened. */
-static bool has_platform(const char *vendor) {
-    search s = { vendor, false };
-    for (int i = 0; !s.found; i++) {
-        fac_device *d;
-        char name[32];
-        snprintf(name, sizeof name, "opencl:%d", i);
-        if (fac_device_open(name, NULL, &d, NULL)) break;
-        fac_device_facts(d, look, &s);
-        fac_device_free(d);
-    }
-    return s.found;
-}
-
-int drivers_unregistered(opencl_driver *to, int max) {
+int drivers_unregistered(const opencl_platforms *seen, opencl_driver *to) {
     int n = 0;
-    for (size_t i = 0; i < sizeof drivers / sizeof *drivers && n < max; i++)
-        if (opens(drivers[i].library) && !has_platform(drivers[i].vendor)) to[n++] = drivers[i];
+    for (size_t i = 0; i < OPENCL_DRIVERS; i++)
+        if (!seen->of[i] && opens(drivers[i].library)) to[n++] = drivers[i];
     return n;
 }

@@ -2,7 +2,7 @@
 #ifndef CLI_DRIVERS_H
 #define CLI_DRIVERS_H
 
-#include "facula/backend.h"
+#include <stdbool.h>
 
 typedef struct opencl_driver {
     const char *library; /* as the dynamic linker finds it */
@@ -11,8 +11,16 @@ typedef struct opencl_driver {
 
 enum { OPENCL_DRIVERS = 3 };
 
-/* Writes at most max drivers whose library can be opened while no device of theirs can be, and says
- * how many. */
-int drivers_unregistered(opencl_driver *to, int max);
+/* Whose platforms have a device, driver by driver; none at first. */
+typedef struct opencl_platforms {
+    bool of[OPENCL_DRIVERS];
+} opencl_platforms;
+
+/* Takes down the platform of a device; other facts say nothing. */
+void drivers_see(opencl_platforms *seen, const char *fact, const char *value);
+
+/* Writes the drivers, OPENCL_DRIVERS at most, whose library can be opened while no device of theirs
+ * was seen, and says how many. */
+int drivers_unregistered(const opencl_platforms *seen, opencl_driver *to);
 
 #endif
