@@ -144,15 +144,17 @@ def test_losses_are_those_of_torch(rng, name, shape, kind, options):
 OPTIMIZERS = [("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}), ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5}),
               ("Adam", {}), ("Adam", {"weight_decay": 0.1, "amsgrad": True}), ("AdamW", {"lr": 0.01}), ("RMSprop", {}),
               ("RMSprop", {"momentum": 0.9, "centered": True}), ("Adagrad", {"lr_decay": 0.1})]
+MORE_OPTIMIZERS = [("Adadelta", {}), ("Adadelta", {"weight_decay": 0.1}), ("Adamax", {}), ("Adamax", {"weight_decay": 0.1}), ("NAdam", {}), ("RAdam", {}), ("RAdam", {"lr": 0.1}),
+                   ("Rprop", {}), ("ASGD", {"t0": 2, "lr": 0.05}), ("ASGD", {"weight_decay": 0.1})]
 
 
-@pytest.mark.parametrize("name,options", OPTIMIZERS)
-def test_optimizers_are_those_of_torch(rng, name, options):
+@pytest.mark.parametrize("name,options,steps,atol", [(*o, 6, 1e-5) for o in OPTIMIZERS] + [(*o, 12, 2e-5) for o in MORE_OPTIMIZERS])
+def test_optimizers_are_those_of_torch(rng, name, options, steps, atol):
     torch = pytest.importorskip("torch")
     a = rng.standard_normal((4, 3)).astype("f4")
     p, q = nn.Parameter(fac.tensor(a)), torch.nn.Parameter(torch.tensor(a))
     ours, theirs = getattr(fac.optim, name)([p], **options), getattr(torch.optim, name)([q], **options)
-    for step in range(6):
+    for step in range(steps):
         w = rng.standard_normal((4, 3)).astype("f4")
         for optimizer, x, t in ((ours, p, fac.tensor(w)), (theirs, q, torch.tensor(w))):
             optimizer.zero_grad()
@@ -162,7 +164,7 @@ def test_optimizers_are_those_of_torch(rng, name, options):
             again = getattr(fac.optim, name)([p], **options)
             again.load_state_dict(pickle.loads(pickle.dumps(ours.state_dict())))
             ours = again
-        assert np.allclose(p.detach(), q.detach(), atol=1e-5)
+        assert np.allclose(p.detach(), q.detach(), atol=atol), step
 
 
 SCHEDULES = [("StepLR", (3, 0.5)), ("MultiStepLR", ([2, 5],)), ("ExponentialLR", (0.9,)), ("CosineAnnealingLR", (8,)), ("LinearLR", ()),
