@@ -1,7 +1,7 @@
 """What a cell of bench/torch_device.py does on a device: the networks, their inputs, a step, and how long steps take.  Nothing
 of facula is needed here, so bench/torch_rival.py does the same in a process of its own.
 
-A result is held until the device is done, since device ocl computes nothing that nobody keeps.
+A result is held until the device is done, since device ocl computes only what is held.
 """
 import copy
 import time

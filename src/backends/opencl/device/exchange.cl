@@ -1,7 +1,7 @@
 /* Reading the registers of neighbouring items, those of a subgroup, without local memory and
  * barriers.  FAC_EXCHANGE says by what: 1 cl_khr_subgroup_shuffle, 2 cl_intel_subgroups, 3 an
  * instruction of NVIDIA's, by which whole warps read.  Items are numbered in subgroups as they are
- * in their group: nobody promises that, the probe has seen it.
+ * in their group: no standard promises that, the probe has seen it.
  *
  * There are functions that fold a whole subgroup at once (sub_group_reduce_add); but the order of
  * such a sum of floats may be another one each time (OpenCL C 3.0, functions of subgroups), and

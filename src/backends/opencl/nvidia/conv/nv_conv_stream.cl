@@ -47,7 +47,7 @@
  *   POOL           1: the largest of 2 x 2 neighbours is the result
  *   PHASES         2 or 4: of a strided gradient, all in this launch; 1: one of them, or there is
  *                  only one
- *   MOMENTS        1: mean and m2 of each channel are left behind, of 64 positions (nv_moments.cl)
+ *   MOMENTS        1: mean and m2 of each channel are stored, too, of 64 positions (nv_moments.cl)
  *                  or of a group's tiles
  *   KEEPS          1: of a group's tiles (nv_conv_stream_end.cl)
  *   WGMMA(d, a, b), WGMMA_WAIT(d)   the instruction, and the wait for all of them */

@@ -1,7 +1,7 @@
 /* How the stages of nv_conv_grad_w_tiles.cl are filled where both tensors are matrices of 16 bits
  * with a row for each pixel (1 x 1, stride 1): the copy engine brings boxes of them as wgmma takes
  * them, by tensor maps (nv_maps.cl) that each group makes when it begins.  One item asks for whole
- * stages; nobody loads or stores.  After nv_conv_grad_w.cl.
+ * stages; the others neither load nor store.  After nv_conv_grad_w.cl.
  *
  * Chunks after the last channel are zeros, written once. */
 INLINE global uchar *maps_of_group(global uchar *maps) {
