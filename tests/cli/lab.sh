@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every command of docs/LAB.md, in its order, in one folder; then the examples on ONNX files.  usage: lab.sh FACULA LAB.md EXAMPLES
-lab=$2 examples=$3
+# Every command of docs/LAB.md, in its order, in one folder; then the examples on ONNX files.  usage: lab.sh FACULA LAB.md HOOKS WALK_GRAPH SPLIT_GEMM
+lab=$2 hooks=$3 walk_graph=$4 split_gemm=$5
 . "$(dirname "$0")/expect.sh"
 PATH=$(dirname "$facula"):$PATH
 export PATH
@@ -19,8 +19,8 @@ expect 0 '1,513,907,448' facula summary zoo:googlenet --convention all
 expect 0 'Forward/backward pass size (MB): 51.63' facula summary zoo:googlenet --table
 
 # the examples take ONNX files too
-expect 0 '2 tensors' "$examples/hooks" model.onnx
-expect 0 'weight   conv1.weight' "$examples/walk_graph" model.onnx
-expect 0 'the same network' "$examples/split_gemm" model.onnx 16
+expect 0 '2 tensors' "$hooks" model.onnx
+expect 0 'weight   conv1.weight' "$walk_graph" model.onnx
+expect 0 'the same network' "$split_gemm" model.onnx 16
 
 finish

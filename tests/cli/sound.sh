@@ -1,5 +1,6 @@
 #!/bin/sh
-# sound.sh FACULA: sounds of our own making, trained on, run, plotted and listened to.
+# sound.sh FACULA LISTEN: sounds of our own making, trained on, run, plotted and listened to.
+listen=$2
 . "$(dirname "$0")/expect.sh"
 
 # Tones of two pitches as raw 16 bits, with a WAV header: le VALUE BYTES
@@ -89,10 +90,7 @@ if "$facula" devices | grep -q '^opencl'; then
 fi
 
 # the example hears what the command hears
-example=$(dirname "$facula")/tests/listen
-if [ -x "$example" ]; then
-    expect 0 'high' env ASAN_OPTIONS=detect_leaks=0 "$example" run/model.onnx birds/high/2.wav
-fi
+expect 0 'high' env ASAN_OPTIONS=detect_leaks=0 "$listen" run/model.onnx birds/high/2.wav
 
 # a model of one score that remembers: how loud it was
 cat >loud.txt <<'END'
