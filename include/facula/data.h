@@ -108,7 +108,7 @@ typedef struct fac_augment {
 
 /* Reads a list of changes: "none", or some of crop, flip, resize, rotate, colour, brightness,
  * contrast, saturation, hue, cutout, erase, mixup, shift, gain and noise, with commas between.
- * Each may have a number instead of its default: "crop=4,flip,mixup=0.2".  item: the shape of a sample,
+ * Each may have a number of its own: "crop=4,flip,mixup=0.2".  item: the shape of a sample,
  * for sizes in pixels. */
 fac_status fac_augment_parse(const char *list, const fac_dims *item, fac_augment *out,
                              fac_error *err);
