@@ -70,12 +70,13 @@ static fac_value *cepstra(fac_value *x) {
     return fac_nn_mfcc(x, 13, &o);
 }
 static int measure; /* fac_nn_loudness */
-static bool counted;
+static bool counted, per_band;
 static fac_value *normalized(fac_value *x) {
     fac_nn_spectrogram_opts o = frames;
     o.mels = 80;
     o.loudness = measure;
     o.normalize = !counted;
+    o.per_band = per_band;
     return fac_nn_spectrogram(x, &o);
 }
 static fac_value *faster(fac_value *x) { return fac_nn_resample(x, GOLDEN_RATE, 22050, true); }
@@ -181,15 +182,45 @@ static void normalization(const char *where) {
     }
 }
 
+/* Each band has mean 0, all of them together deviation 1; silence is 0. */
+static void bands(const char *where) {
+    enum { M = 80, T = 51 };
+    measure = FAC_LOUDNESS_LOG;
+    counted = true;
+    fac_tensor *plain = through(normalized, where);
+    if (!plain) skip();
+    counted = false;
+    per_band = true;
+    fac_tensor *t = through(normalized, where);
+    const float *x = fac_tensor_data(plain), *y = fac_tensor_data(t);
+    float centred[M * T];
+    for (int m = 0; m < M; m++)
+        for (int k = 0; k < T; k++)
+            centred[m * T + k] = x[m * T + k] - (float)(sum(x + m * T, T) / T);
+    const double deviation = rms(centred, M * T);
+    for (int i = 0; i < M * T; i++) near("a mel", y[i], centred[i] / (deviation + 1e-5), 1e-4);
+    fac_tensor_free(plain);
+    fac_tensor_free(t);
+    loud = 0;
+    t = through(normalized, where);
+    y = fac_tensor_data(t);
+    for (int i = 0; i < M * T; i++) near("silence", y[i], 0, 0);
+    fac_tensor_free(t);
+    loud = 1;
+    per_band = false;
+}
+
 static void on_the_cpu(void **state) {
     (void)state;
     golden("cpu");
     normalization("cpu");
+    bands("cpu");
 }
 static void on_opencl(void **state) {
     (void)state;
     golden("opencl");
     normalization("opencl");
+    bands("opencl");
 }
 
 static void mels_are_those_of_others(void **state) {
