@@ -181,7 +181,7 @@ def _expand_ellipsis(key: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
 
 @functools.lru_cache(2048)
 def _numbers_tensor(values: tuple[int, ...]) -> Tensor:
-    """Numbers that steer a shape; nobody writes them."""
+    """Numbers that steer a shape; they are never written."""
     return Tensor(list(values), dtype="int64")
 
 

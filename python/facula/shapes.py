@@ -242,7 +242,7 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
 
 def _trilu(x: Tensor, diagonal: int, lower: bool) -> Tensor:
     if varying(("trilu", x.shape, lower), (diagonal,)):
-        cut = np.tri(*x.shape[-2:], diagonal - (not lower), dtype=bool)
+        cut = np.tri(x.shape[-2], x.shape[-1], diagonal - (not lower), dtype=bool)
         return apply("where", None, 0, Tensor(cut if lower else ~cut), x, zeros((), dtype=x.dtype))
     return apply("trilu", f"lower={int(lower)}", 0, x, Tensor(diagonal, dtype="int64"))
 
