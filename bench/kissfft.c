@@ -18,7 +18,11 @@ static double now(void) {
 }
 
 int main(int argc, char **argv) {
-    const int n = argc == 3 ? atoi(argv[1]) : 0, frames = argc == 3 ? atoi(argv[2]) : 0;
+    int n = 0, frames = 0;
+    if (argc == 3) {
+        n = atoi(argv[1]);
+        frames = atoi(argv[2]);
+    }
     if (n < 2 || n % 2 || frames < 1) {
         fprintf(stderr, "usage: kissfft N FRAMES\n");
         return 2;
