@@ -104,8 +104,28 @@ def one_that_is_stopped(studio):
     page.close()
 
 
+def seconds_of(pid):
+    """The processor time of a process."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def what_watching_costs(studio):
+    """An open page follows a training: the command's processor time beside that of the training."""
+    page, run = Page(studio, "runs"), train("watched", "--epochs", "10000000", "--points", "500")
+    page.wait(lambda s: any(r["name"] == "watched" and r["epochs"] > 0 for r in s["runs"]), 6)
+    before = seconds_of(studio.process.pid), seconds_of(run.pid)
+    time.sleep(3)
+    watching, training = (seconds_of(p) - b for p, b in zip((studio.process.pid, run.pid), before))
+    page.do("stop", run=run_of(page, "watched")[0])
+    run.communicate(timeout=60)
+    print(f"watching took {1000 * watching:.0f} ms of {training:.2f} s of training")
+    page.close()
+
+
 with Studio(facula, "--watch", where) as studio:
-    for test in (a_finished_one, one_that_is_written, files, one_that_is_stopped):
+    for test in (a_finished_one, one_that_is_written, files, one_that_is_stopped, what_watching_costs):
         test(studio)
         print("ok", test.__name__, flush=True)
 wrong = subprocess.run([facula, "train", "toy:xor", "--epochs", "1", "--quiet"], capture_output=True)
