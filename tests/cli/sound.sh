@@ -86,7 +86,7 @@ expect 0 'low' "$facula" run kept/model.onnx birds/low/2.wav
 expect 0 'wave' "$facula" show kept/model.onnx
 
 # devices learn the same
-if "$facula" devices | grep -q '^opencl'; then
+if "$facula" devices | grep -q '^opencl:0'; then
     for device in cpu opencl; do
         check train --epochs 1 --lr 0.001 --device $device --out on-$device
     done
