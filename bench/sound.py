@@ -38,24 +38,25 @@ def cpu_seconds(command, threads):
 
 # ---- PyTorch's side, a process of its own ----
 
-def mel_weights(rate, n, mels):
+def mel_weights(rate, n, mels, low, high):
     def to_mel(f):
         return 2595 * math.log10(1 + f / 700)
-    points = 700 * (10 ** (np.linspace(0, to_mel(rate / 2), mels + 2) / 2595) - 1)
+    points = 700 * (10 ** (np.linspace(to_mel(low), to_mel(high), mels + 2) / 2595) - 1)
     f = np.arange(n // 2 + 1) * rate / n
     up = (f - points[:-2, None]) / (points[1:-1] - points[:-2])[:, None]
     down = (points[2:, None] - f) / (points[2:] - points[1:-1])[:, None]
     return np.maximum(0, np.minimum(up, down)).astype("float32")
 
 
-def front_end(rate, n, mels):
+def front_end(rate, n, mels, low=0, high=None, bands=False):
     import torch
-    window, weights, hop = torch.hann_window(n), torch.from_numpy(mel_weights(rate, n, mels)), rate // 100
+    weights = torch.from_numpy(mel_weights(rate, n, mels, low, high or rate / 2))
+    window, hop, part = torch.hann_window(n), rate // 100, 2 if bands else (1, 2)
 
     def picture(x):
         s = torch.view_as_real(torch.stft(x, n, hop, window=window, center=True, pad_mode="reflect", return_complex=True))
         y = torch.log(weights @ s.square().sum(-1) + 1e-6)
-        y = y - y.mean((1, 2), keepdim=True)
+        y = y - y.mean(part, keepdim=True)
         return (y / (y.square().mean((1, 2), keepdim=True).sqrt() + 1e-5)).unsqueeze(1)
     return picture
 
@@ -75,17 +76,18 @@ def mask(p, part):
     return p
 
 
-def small_net(mels, frames):
+def small_net(mels, frames, widths=(16, 32, 64), classes=10):
     from torch import nn
     layers, channels, time = [], 1, frames
-    for width, across in ((16, 4), (32, 2), (64, 2)):
+    for k, width in enumerate(widths):
+        across = 2 if k else 4
         layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
                    nn.MaxPool2d((2, across))]
         channels, mels, time = width, mels // 2, time // across
     if time > 3:
         layers.append(nn.AvgPool2d((1, time // 3)))
         time //= time // 3
-    return nn.Sequential(*layers, nn.Flatten(), nn.Dropout(0.3), nn.Linear(channels * mels * time, 10))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Dropout(0.3), nn.Linear(channels * mels * time, classes))
 
 
 def torch_digits(folder, epochs):
@@ -223,4 +225,5 @@ def main():
     return digits(a) if a.what == "digits" else resnet(a)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,11 +4,12 @@
     pip install jinja2
 
 Each file is a chat template as models have them.  It is rendered as transformers renders it, for conversations with and
-without a system text, with one turn and with three, and compared with the tokens that facula makes of them.  A template that
-facula does not recognize must be refused; one that it recognizes must give the same.
+without a system text, with one turn and with three, and compared with the tokens that facula makes of them.  Where Jinja
+refuses a conversation or leaves the system's text out, that text comes with the question.
 """
 import argparse
 import ctypes
+import datetime
 import json
 import os
 import pathlib
@@ -23,7 +24,10 @@ import jinja2.sandbox
 ASK, ANSWER, AGAIN = ("user", "Name three rivers."), ("assistant", "Rhine, Elbe, Oder."), ("user", "And a fourth?")
 SYSTEM = ("system", "You are brief.")
 TALKS = {"a question": [ASK], "with a system text": [SYSTEM, ASK], "three turns": [ASK, ANSWER, AGAIN],
-         "three turns with a system text": [SYSTEM, ASK, ANSWER, AGAIN]}
+         "three turns with a system text": [SYSTEM, ASK, ANSWER, AGAIN],
+         "thoughts and spaces": [("user", " Name\n\tthree 'rivers' \"quoted\" <b>é</b>  "),
+                                 ("assistant", "<think>\nlong\n</think>\n\nRhine. "), AGAIN],
+         "an answer last": [ASK, ANSWER]}
 SPECIAL = re.compile(r"<\|[^|<>' ]+\|>|<｜[^｜]+｜>|\[/?(?:INST|SYSTEM_PROMPT)\]|</?(?:start|end)_of_turn>|</?s>|<bos>|<BOS_TOKEN>")
 
 
@@ -81,14 +85,34 @@ def rendered(template, talk, bos, eos):
     """As transformers does it; None where the template refuses the conversation."""
     def refuse(why):
         raise jinja2.TemplateError(why)
-    e = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols])
-    e.filters["tojson"] = lambda x, **how: json.dumps(x, ensure_ascii=False)
-    e.globals.update(raise_exception=refuse, strftime_now=lambda f: "26 Jul 2024")
+
+    def tojson(x, ensure_ascii=False, indent=None):
+        return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent)
+
+    class Generation(jinja2.ext.Extension):
+        tags = {"generation"}
+
+        def parse(self, parser):
+            next(parser.stream)
+            return jinja2.nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True))
+
+    extensions = [jinja2.ext.loopcontrols, Generation]
+    e = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)
+    e.filters["tojson"] = tojson
+    e.globals.update(raise_exception=refuse, strftime_now=lambda f: datetime.datetime.now().strftime(f))
     try:
         return e.from_string(template).render(messages=[{"role": a, "content": b} for a, b in talk], bos_token=bos, eos_token=eos,
-                                              add_generation_prompt=True)
-    except jinja2.TemplateError:
+                                              tools=None, documents=None, add_generation_prompt=True)
+    except (jinja2.TemplateError, TypeError, ValueError):
         return None
+
+
+def expected(template, talk, bos, eos):
+    """The system's text comes with the question where the template has no place for it."""
+    text = rendered(template, talk, bos, eos)
+    if talk[0][0] != "system" or (text is not None and SYSTEM[1] in text):
+        return text
+    return rendered(template, [("user", talk[0][1] + "\n\n" + talk[1][1]), *talk[2:]], bos, eos)
 
 
 def main():
@@ -103,17 +127,16 @@ def main():
         template = pathlib.Path(path).read_text(encoding="utf-8")
         facula = Facula(a.library, template, a.bos, a.eos)
         for name, talk in TALKS.items():
-            want, have = rendered(template, talk, a.bos, a.eos), facula.render(talk)
-            if have is None and name == "a question":
-                print(f"refused {path}: {facula.error.text.decode()}")
-                break
-            if want is None:
+            want, have = expected(template, talk, a.bos, a.eos), facula.render(talk)
+            if have is None and want is not None:
+                differ += 1
+                print(f"refused {path}, {name}: {facula.error.text.decode()}")
                 continue
             if want != have:
                 differ += 1
                 print(f"differs {path}, {name}:\n    jinja  {want!r}\n    facula {have!r}")
             else:
-                print(f"ok      {path}, {name}")
+                print(f"{'ok     ' if want is not None else 'neither'} {path}, {name}")
     sys.exit(differ > 0)
 
 

@@ -1,8 +1,9 @@
-"""QONNX in and out against the qonnx package's own execution: check_qonnx.py FACULA [--seed S].
+"""QONNX in and out against the qonnx package's own execution: check_qonnx.py FACULA [--seed S] [--models FILE...].
 
 Needs onnx and qonnx.  In: each model has one BipolarQuant, Quant, IntQuant, MultiThreshold or Trunc; numbers lie on and
 beside the places where they jump.  Out: networks of each scheme, trained or made from samples, are exported with --qonnx
 and run by qonnx, and as plain ONNX by ONNX Runtime where that is there; the answers are those of `facula run`.
+--models: files, such as those of the QONNX model zoo, of random inputs, and nothing else.
 """
 import argparse
 import pathlib
@@ -131,13 +132,48 @@ def check_exports(args, rng, folder):
     return wrong
 
 
+def check_file(args, rng, folder, path):
+    """Whether a file gives what qonnx computes, for five random inputs: to 1e-5 of the largest number."""
+    model = ModelWrapper(str(path)).transform(InferShapes())
+    graph = model.graph
+    weights = {tensor.name for tensor in graph.initializer}
+    inputs = [port for port in graph.input if port.name not in weights]
+    worst = 0
+    for _ in range(5):
+        words, feed = [], {}
+        for k, port in enumerate(inputs):
+            shape = [dim.dim_value or 1 for dim in port.type.tensor_type.shape.dim]
+            kind = model.get_tensor_datatype(port.name)
+            if kind.name == "BIPOLAR":
+                feed[port.name] = rng.choice([-1, 1], shape).astype(np.float32)
+            else:
+                feed[port.name] = (rng.integers(-256, 256, shape) / 128).astype(np.float32)
+            np.save(folder / f"x{k}.npy", feed[port.name])
+            words += ["--input", f"{port.name}={folder / f'x{k}.npy'}"]
+        for k, port in enumerate(graph.output):
+            words += ["--output", f"{port.name}={folder / f'y{k}.npy'}"]
+        facula(args, "run", path, *words)
+        answers = execute_onnx(model, feed)
+        for k, port in enumerate(graph.output):
+            want = answers[port.name]
+            off = np.abs(np.load(folder / f"y{k}.npy") - want).max() / max(1, np.abs(want).max())
+            worst = max(worst, float(off))
+    print(f"{path}: differs by {worst:.1e}")
+    return worst > 1e-5
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("facula")
     args.add_argument("--seed", type=int, default=1)
+    args.add_argument("--models", nargs="+", type=pathlib.Path)
     args = args.parse_args()
     rng = np.random.default_rng(args.seed)
     wrong = 0
+    if args.models:
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = sum(check_file(args, rng, pathlib.Path(folder), path) for path in args.models)
+        sys.exit(wrong != 0)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for case in range(CASES):

@@ -16,7 +16,8 @@ import numpy as np
 import onnxruntime as ort
 
 RATE, SIZE = 16000, 8000
-MODELS = {"sound-cnn": ["--mels", "64"], "zoo:resnet18": ["--mels", "64"], "sound-cnn, 40 mels": ["--mels", "40"]}
+MODELS = {"sound-cnn": ["--mels", "64"], "zoo:resnet18": ["--mels", "64"], "sound-cnn, 40 mels": ["--mels", "40"],
+          "sound-cnn:8,16,16,32, bands": ["--normalize", "bands", "--low", "500"]}
 
 
 def golden():

@@ -8,7 +8,7 @@ static struct { const char *system, *format; } o;
 static const option options[] = {
     { "--system", OPTION_TEXT, &o.system, "TEXT", "what the model is told before all" },
     { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE",
-      "format of the turns, or Jinja that is recognized as one, instead of the file's own" },
+      "format of the turns, or a template in Jinja, instead of the file's own" },
     LM_OPTIONS,
     { 0 }
 };
@@ -193,10 +193,7 @@ static int chat(list args) {
     int code = lm_fits(verb_find("chat"));
     if (!code) code = lm_format(verb_find("chat"), o.format, &o.format);
     if (!code) code = lm_open(args.at[0], &m);
-    if (!code && !o.format && !fac_chat_format(m.tokens))
-        code = usage_error(verb_find("chat"),
-                           "%s has no chat template that is known: --chat-template names a format",
-                           args.at[0]);
+    if (!code) code = lm_chats(m.tokens, args.at[0], o.format);
     if (!code && !(t.read = calloc((size_t)fac_lm_about(m.lm).context + 1, sizeof *t.read)))
         code = fail_text("out of memory");
     if (!code) code = converse(&t);

@@ -137,19 +137,34 @@ fac_generate_opts lm_how(const lm_open_model *m) {
 }
 
 int lm_format(const verb *v, const char *given, const char **format) {
+    static char *jinja; /* stays, as the name of a format does */
     fac_error err = { 0 };
-    char *text;
     *format = NULL;
     if (!given) return EXIT_OK;
     for (int k = 0; fac_chat_format_name(k) && !*format; k++)
         if (!strcmp(given, fac_chat_format_name(k))) *format = fac_chat_format_name(k);
     if (*format) return EXIT_OK;
-    if (fac_read_text(given, 1 << 20, FAC_READ_FILE_OR_PIPE, &text, NULL, &err))
+    fac_read_free(jinja);
+    jinja = NULL;
+    if (fac_read_text(given, 1 << 20, FAC_READ_FILE_OR_PIPE, &jinja, NULL, &err))
         return usage_error(v, "--chat-template %s is no format, and no file: %s", given, err.text);
-    *format = fac_chat_format_of(text);
-    fac_read_free(text);
-    if (*format) return EXIT_OK;
-    return fail_text("%s: a template of no format that is known (facula help chat)", given);
+    if (!strstr(jinja, "{{") && !strstr(jinja, "{%"))
+        return fail_text("%s: no template in Jinja: there is no {{ and no {%%", given);
+    *format = jinja;
+    return EXIT_OK;
+}
+
+int lm_chats(const fac_tokenizer *t, const char *path, const char *format) {
+    const fac_message ask = { "user", "?" };
+    fac_error err = { 0 };
+    int32_t *ids;
+    int64_t n;
+    if (fac_chat_encode(t, format, 1, &ask, true, &ids, &n, &err))
+        return fail_text(
+            "%s: %s%s", path, err.text,
+            format || !fac_tokenizer_template(t) ? "" : "; --chat-template NAME is another");
+    fac_chat_free(ids);
+    return EXIT_OK;
 }
 
 /* ---- options that need another ---- */

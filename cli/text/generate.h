@@ -139,6 +139,8 @@ bool lm_interrupted(void);
 /* beams.c: the best of --beams texts, with length_penalty; an exit code. */
 int lm_beams(lm_open_model *m, const int32_t *ids, int64_t n, const char *prompt,
              double length_penalty);
-/* --chat-template: the name of a format, or a file of Jinja that is recognized as one. */
+/* --chat-template: the name of a format, or the text of a file of Jinja. */
 int lm_format(const verb *v, const char *given, const char **format);
+/* Can a question be put in this format, or by the model's own template?  An exit code. */
+int lm_chats(const fac_tokenizer *t, const char *path, const char *format);
 #endif

@@ -30,7 +30,7 @@ static const option options[] = {
     { "--alias", OPTION_TEXT, &o.name, "NAME",
       "what clients call the model; default: the file's name" },
     { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE",
-      "format of the turns, or Jinja that is recognized as one, instead of the file's own" },
+      "format of the turns, or a template in Jinja, instead of the file's own" },
     { "--ctx-size", OPTION_INT, &o.context, "N",
       "tokens of a conversation; default: the model's, at most 4096", OPTION_TALLY },
     { "--lora", OPTION_TEXT, &o.lora, "DIR",
@@ -91,6 +91,8 @@ static int load(const char *path, served *s) {
     if (code) return code;
     if (fac_lm_encodes(s->lm) && (o.draft || o.lookup))
         return fail_text("%s gives embeddings: there is no text to guess", path);
+    if (o.format || fac_tokenizer_template(s->tokens)) code = lm_chats(s->tokens, path, o.format);
+    if (code && o.format) return code; /* else texts are served all the same */
     s->name = name_of(path);
     return s->name ? EXIT_OK : fail_text("out of memory");
 }

@@ -12,7 +12,8 @@ typedef struct train_options {
     long points;
     double noise, test_part;
     long rate, mels;
-    double seconds, mask;
+    double seconds, mask, low, high;
+    const char *normalize; /* sounds: clip or bands */
     const char *set, *data, *model, *weights, *optimizer, *schedule, *augment, *size, *tensorboard,
         *precision, *glove, *rest;
     long epochs, batch, accumulate, seed, warmup, patience, evaluate_every;
@@ -102,6 +103,9 @@ int sound_model(const train_options *o, const fac_dataset *like, model *out);
 int sound_keep(const train_options *o, train_job *j);
 /* The weights of a folder go to the whole model of the job. */
 int sound_whole(train_job *j, const char *weights);
+/* sound-cnn, or sound-cnn:WIDTH,WIDTH,... */
+bool sound_net_is(const char *name);
+fac_value *sound_net(const char *name, fac_value *x, int classes);
 int sound_note(const train_options *o, fac_graph *g); /* the rate, for those who use the model */
 
 /* Language models, from a text without classes. */

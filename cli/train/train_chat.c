@@ -171,10 +171,9 @@ int lm_read_chats(train_options *o, train_job *j, const char *text, size_t bytes
     const int classes = (int)fac_lm_about(j->lm).vocabulary;
     reading r = { .o = o, .t = j->tokens, .part = o->test_part };
     r.to[0].length = r.to[1].length = o->context;
-    int code = fac_chat_format(j->tokens)
-                   ? EXIT_OK
-                   : fail_text("%s: conversations need a model with a chat template that is known",
-                               o->model);
+    int code = EXIT_OK;
+    if (!fac_tokenizer_template(j->tokens))
+        code = fail_text("%s: conversations need a model with a chat template", o->model);
     if (!code) code = read_all(&r, text, bytes);
     if (!code && r.skipped)
         fprintf(stderr,

@@ -59,7 +59,8 @@ int train_defaults(train_options *o) {
     const fac_optim *optim = fac_optim_find(o->optimizer);
     if (!optim)
         return usage_error(verb_find("train"), "there is no optimizer \"%s\"", o->optimizer);
-    const bool ours = text_is_model(o->model) || train_model_ours(o->model);
+    const bool ours = text_is_model(o->model) || train_model_ours(o->model) ||
+                      (sound_is_set(o->set) && sound_net_is(o->model));
     const bool usual = !strcmp(o->optimizer, "adam") && (!strcmp(o->model, s->model) || ours);
     if (option_given(&o->weight_decay) && o->weight_decay == 0)
         o->weight_decay = -1;                                 /* not the optimizer's own */

@@ -18,6 +18,9 @@ static const struct {
     { &O.seconds, SOUNDS, "sounds" },
     { &O.mels, SOUNDS, "sounds" },
     { &O.mask, SOUNDS, "sounds" },
+    { &O.low, SOUNDS, "sounds" },
+    { &O.high, SOUNDS, "sounds" },
+    { &O.normalize, SOUNDS, "sounds" },
     { &O.sound_memory, SOUNDS, "sounds" },
     { &O.hold_out, SOUNDS, "sounds" },
     { &O.points, POINTS, "toys" },
@@ -51,6 +54,10 @@ static const struct {
 };
 enum { OF_NAMES = sizeof of_names / sizeof *of_names };
 
+/* Options of the spectrogram, which a model of a file has in it. */
+static const void *const of_pictures[] = { &O.mels, &O.low, &O.high, &O.normalize, &O.mask };
+enum { OF_PICTURES = sizeof of_pictures / sizeof *of_pictures };
+
 static unsigned kind_of(const char *set) {
     if (lm_is_set(set)) return LANGUAGE;
     if (sound_is_set(set)) return SOUNDS;
@@ -75,6 +82,9 @@ int train_fits(const verb *v, const train_options *o) {
     for (int k = 0; k < OF_SETS; k++)
         if (option_given(of_sets[k].to) && !(of_sets[k].kinds & kind))
             return wrong(v, of_sets[k].to, of_sets[k].what, o->set);
+    for (int k = 0; k < OF_PICTURES; k++)
+        if (option_given(of_pictures[k]) && !sound_is_own(o->model))
+            return wrong(v, of_pictures[k], "sound-cnn and zoo:NAME", o->model);
     if (option_given(&o->test_part) && o->test_part == 0 && kind != POINTS)
         return usage_error(v, "--test-part 0: something must be for testing");
     for (int k = 0; k < OF_NAMES; k++)

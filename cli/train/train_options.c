@@ -67,6 +67,14 @@ const option train_rows[] = {
       "(0, 600]" },
     { "--mels", OPTION_INT, &O.mels, "N", "sounds: bands of the spectrogram; default by data set",
       "[8, 1024]" },
+    { "--low", OPTION_REAL, &O.low, "HZ", "sounds: where the bands begin; default 0",
+      "[0, 96000)" },
+    { "--high", OPTION_REAL, &O.high, "HZ", "sounds: where they end; default half of --rate",
+      "(0, 96000]" },
+    { "--normalize", OPTION_TEXT, &O.normalize, "NAME",
+      "sounds: clip, each spectrogram has mean 0 and deviation 1; or bands, each band\n"
+      "                             has mean 0, and the whole deviation 1; default by\n"
+      "                             data set" },
     { "--mask", OPTION_REAL, &O.mask, "PART",
       "sounds: SpecAugment, up to this part of the time and of the\n"
       "                             bands is the mean; default 0.1, 0: none",
@@ -142,6 +150,8 @@ const char *train_wrong(const train_options *o) {
     bool bytes;
     if (!precision_parse(o->precision, &how)) return "--precision is " PRECISION_NAMES;
     if (!rest_chosen(o->rest, &bytes)) return "--rest is int8 or float";
+    if (o->normalize && strcmp(o->normalize, "clip") && strcmp(o->normalize, "bands"))
+        return "--normalize is clip or bands";
     if (o->rest && !o->quantize.n) return "--rest goes with --quantize";
     for (int i = 0; i < o->quantize.n; i++) {
         const char *wrong = fac_quantizing_wrong(o->quantize.at[i]);
@@ -173,7 +183,8 @@ void train_list(void) {
            "mlp:16,16,tanh has hidden\nlayers of these widths, with relu, tanh, sigmoid, gelu "
            "or linear after each;\n"
            "text-cnn:100,3-4-5,0.25 has 100 filters of each of these widths in words, and this "
-           "dropout\n");
+           "dropout;\nsound-cnn:16,32,64,128 has convolutions of so many channels, 16,32,64 "
+           "without the list\n");
     printf("\nschemes of --quantize: W bits of weights, A of what layers read; the first and the "
            "last layer stay floats:\n"
            "  lq:wWaA      learned levels (LQ-Nets), 1 to 4 bits; 32: floats\n"

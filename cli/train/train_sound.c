@@ -49,9 +49,7 @@ int sound_data(train_options *o, fac_dataset *train, fac_dataset *test) {
     return EXIT_OK;
 }
 
-bool sound_is_own(const char *name) {
-    return !strcmp(name, "sound-cnn") || !strncmp(name, "zoo:", 4);
-}
+bool sound_is_own(const char *name) { return sound_net_is(name) || !strncmp(name, "zoo:", 4); }
 
 int sound_heard(train_options *o, const model *m) {
     const char *note = fac_graph_note(m->graph, FAC_NOTE_RATE);
@@ -65,6 +63,10 @@ int sound_heard(train_options *o, const model *m) {
     return EXIT_OK;
 }
 
+static bool per_band(const train_options *o) {
+    return o->normalize && !strcmp(o->normalize, "bands");
+}
+
 /* Frames of 32 ms, rounded up to a power of two, every 10 ms. */
 static fac_value *picture(const train_options *o, fac_value *wave) {
     const int rate = rate_of(o);
@@ -73,25 +75,10 @@ static fac_value *picture(const train_options *o, fac_value *wave) {
     };
     while (s.length < rate * 0.032) s.length *= 2;
     s.mels = o->mels ? (int)o->mels : sets[find(o->set)].mels;
+    s.low = o->low;
+    s.high = o->high;
+    s.per_band = per_band(o);
     return fac_nn_spectrogram(wave, &s);
-}
-
-static fac_value *block(fac_value *x, const char *name, int channels, int height, int width) {
-    char norm[32];
-    snprintf(norm, sizeof norm, "%s.bn", name);
-    const fac_nn_conv2d_opts o = { .pad = 1, .no_bias = true };
-    x = fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, name, channels, 3, &o), norm, 0));
-    return fac_max_pool2d(x, height, width, NULL);
-}
-
-/* Time is averaged to about three places; frequency must not be: a voice is known by it. */
-static fac_value *network(fac_value *x, int classes) {
-    x = block(x, "conv1", 16, 2, 4);
-    x = block(x, "conv2", 32, 2, 2);
-    x = block(x, "conv3", 64, 2, 2);
-    const int64_t time = fac_value_type(x).dims.d[3];
-    if (time > 3) x = fac_avg_pool2d(x, 1, time / 3, NULL);
-    return fac_nn_linear(fac_nn_dropout(fac_flatten(x, 1), 0.3), "fc", classes);
 }
 
 /* What stands after the picture; networks for photos see three equal channels. */
@@ -99,7 +86,7 @@ static fac_value *logits_of(const train_options *o, fac_value *x, int classes) {
     const fac_zoo *zoo = strncmp(o->model, "zoo:", 4) ? NULL : fac_zoo_find(o->model + 4);
     const double mask = o->mask > 0 ? o->mask : 0;
     x = fac_nn_mask_spectrum(x, mask, mask);
-    if (!strcmp(o->model, "sound-cnn")) return network(x, classes);
+    if (sound_net_is(o->model)) return sound_net(o->model, x, classes);
     return zoo ? zoo->build(fac_concat((fac_value *[]){ x, x, x }, 3, 1)) : NULL;
 }
 

@@ -160,6 +160,7 @@ typedef struct fac_nn_spectrogram_opts {
     bool no_center; /* frames begin at sample 0; else their middles do, and the ends are mirrored */
     bool zeros;     /* instead of mirrored: as librosa */
     bool normalize; /* each clip has mean 0 and deviation 1 */
+    bool per_band;  /* ... and each of its bands mean 0: what sounds all the time is taken off */
 } fac_nn_spectrogram_opts;
 /* Power of short-time spectra with a periodic Hann window: B,1,mels,frames.  The basis and the mels
  * are constants, so a saved model takes waveforms.  FAC_E_ARGUMENT when a mel lies between two

@@ -24,7 +24,7 @@ typedef struct fac_serve fac_serve;
 typedef struct fac_serve_opts { /* zero is the default everywhere */
     fac_http_opts http;         /* self is for log alone */
     const char *name;           /* of the model, for its clients; NULL: its architecture */
-    const char *format; /* of conversations; NULL: what the tokenizer's template is known as */
+    const char *format; /* of conversations, as fac_chat_encode takes it; NULL: the model's own */
     int slots;          /* sequences that are written at once; 0: 4 */
     int queue;          /* sequences that wait; 0: 64 */
     /* Guesses, as in fac_generate_opts: while one answer is written alone.  The draft is a smaller

@@ -76,16 +76,14 @@ typedef struct fac_message {
 } fac_message; /* "system", "user", "assistant" */
 
 /* The n messages as the model was trained to read them; answer: followed by what asks for an
- * answer.  format: NULL for what the file's own template is recognized as, or a name
- * (fac_chat_format_name).  The texts of messages never become control tokens. *ids is the caller's,
- * who ends it with fac_chat_free.  FAC_E_UNSUPPORTED: the template is none that is known. */
+ * answer.  format: NULL for the file's own template, the name of a format (fac_chat_format_name),
+ * or a template in Jinja.  A template gets what transformers gives it; where it has no place for
+ * the system, that text comes before the next question.  The texts of messages never become control
+ * tokens. *ids is the caller's, who ends it with fac_chat_free.  FAC_E_UNSUPPORTED: there is no
+ * template, or a part of Jinja that is not known; FAC_E_ARGUMENT: it refuses these messages. */
 fac_status fac_chat_encode(const fac_tokenizer *t, const char *format, int n, const fac_message m[],
                            bool answer, int32_t **ids, int64_t *count, fac_error *err);
-void fac_chat_free(int32_t *ids); /* NULL is fine */
-const char *fac_chat_format(
-    const fac_tokenizer *t); /* "chatml"; NULL: no template, or none that is known */
-/* What a template in Jinja is recognized as; NULL: none that is known. */
-const char *fac_chat_format_of(const char *jinja);
+void fac_chat_free(int32_t *ids);        /* NULL is fine */
 const char *fac_chat_format_name(int i); /* of all that are known; NULL after the last one */
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ fac_status fac_nn_mel_weights(const fac_nn_spectrogram_opts *o, fac_tensor **out
     const double high = o->high > 0 ? o->high : o->rate / 2.0;
     fac_tensor *t = NULL;
     if (o->rate < 1 || o->length < 2 || o->mels < 1 || o->mels > 1 << 16 ||
-        !(o->low >= 0 && o->low < high))
+        !(o->low >= 0 && o->low < high && high <= o->rate / 2.0))
         return fac_raise(err, FAC_E_ARGUMENT,
                          "%d mels from %g to %g Hz, of frames of %d samples at %d Hz", o->mels,
                          o->low, high, o->length, o->rate);

@@ -71,9 +71,9 @@ static fac_value *loudness(fac_value *p, const fac_nn_spectrogram_opts *o) {
 }
 
 /* Silence has no deviation. */
-static fac_value *normalized(fac_value *v) {
+static fac_value *normalized(fac_value *v, bool per_band) {
     const fac_dims clip = fac_shape(1, 2);
-    fac_value *centred = fac_sub(v, fac_mean(v, clip, true));
+    fac_value *centred = fac_sub(v, fac_mean(v, per_band ? fac_shape(2) : clip, true));
     fac_value *deviation = fac_sqrt(fac_mean(fac_mul(centred, centred), clip, true));
     return fac_div(centred, fac_add(deviation, fac_number_as(v, 1e-5)));
 }
@@ -91,7 +91,7 @@ static fac_value *picture(fac_value *x, const fac_nn_spectrogram_opts *o) {
         p = fac_matmul(constant(x, w, status, &err), p);
     }
     p = loudness(p, o);
-    return o->normalize ? normalized(p) : p;
+    return o->normalize ? normalized(p, o->per_band) : p;
 }
 
 fac_value *fac_nn_spectrogram(fac_value *x, const fac_nn_spectrogram_opts *opts) {

@@ -57,13 +57,23 @@ fac_status fac_import_tables(fac_import *im, fac_error *err) {
     return FAC_OK;
 }
 
+/* Domains of QONNX, whose exporters leave the import out: version 1, as the qonnx package has it.
+ */
+static bool is_unnamed(const char *domain) {
+    static const char *const all[] = { "qonnx.custom_op.general", "finn.custom_op.general",
+                                       "onnx.brevitas" };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (!strcmp(all[k], domain)) return true;
+    return false;
+}
+
 int64_t fac_import_opset(const fac_import *im, const fac_proto_opsets *opsets, const char *domain) {
     domain = fac_import_domain(domain);
     for (size_t k = 0; k < opsets->n; k++)
         if (!strcmp(fac_import_domain(opsets->at[k].domain), domain)) return opsets->at[k].version;
     if (opsets != &im->model.opsets) return fac_import_opset(im, &im->model.opsets, domain);
-    return im->model.opsets.n || *domain ? 0
-                                         : 1; /* before IR 3 there was nothing to import: opset 1 */
+    if (*domain) return is_unnamed(domain) ? 1 : 0;
+    return im->model.opsets.n ? 0 : 1; /* before IR 3 there was nothing to import: opset 1 */
 }
 
 fac_proto_function *fac_import_function(const fac_import *im, const fac_proto_node *n) {

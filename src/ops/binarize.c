@@ -32,6 +32,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx onnx[] = { { "qonnx.custom_op.general", "BipolarQuant", 1, 0, NULL, load, 2 },
                                  { "finn.custom_op.general", "BipolarQuant", 1, 0, NULL, load, 2 },
+                                 { "onnx.brevitas", "BipolarQuant", 1, 0, NULL, load, 2 },
                                  { 0 } };
 
 static const fac_case cases[] = { { "binarize(f32[2,37])", -4, 4, 0 },

@@ -13,6 +13,7 @@
 
 #define QONNX FAC_QONNX
 #define FINN "finn.custom_op.general"
+#define BREVITAS "onnx.brevitas" /* of older files */
 enum { UNROLLED = 16 };
 
 /* ---- rounding ---- */
@@ -53,19 +54,27 @@ static fac_value *clipped(fac_value *q, fac_value *bits, bool sign, bool narrow)
 
 /* Bits are an initializer, as a rule. */
 static bool is_one(const fac_value *bits) {
-    float x;
-    const bool single =
-        bits->tensor && bits->type.dtype == FAC_F32 && fac_dims_count(&bits->type.dims) == 1;
-    return single && !fac_tensor_read(bits->tensor, &x, sizeof x, NULL) && x == 1;
+    float x = 0;
+    int64_t whole = 0;
+    if (!bits->tensor || fac_dims_count(&bits->type.dims) != 1) return false;
+    if (bits->type.dtype == FAC_F32)
+        return !fac_tensor_read(bits->tensor, &x, sizeof x, NULL) && x == 1;
+    if (bits->type.dtype != FAC_I64) return false;
+    return !fac_tensor_read(bits->tensor, &whole, sizeof whole, NULL) && whole == 1;
+}
+
+/* QKeras writes zero points and bits as integers. */
+static fac_value *like(const fac_value *x, fac_value *v) {
+    return v->type.dtype == x->type.dtype ? v : fac_cast(v, x->type.dtype);
 }
 
 static void load_quant(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
                        fac_value *y[]) {
-    fac_value *x = in[0], *scale = in[1], *zero = in[2], *bits = in[3];
+    fac_value *x = in[0], *scale = like(x, in[1]), *zero = like(x, in[2]), *bits = like(x, in[3]);
     const bool sign = fac_onnx_int(n, "signed", 1) != 0, narrow = fac_onnx_int(n, "narrow", 0) != 0;
     (void)g;
     fac_value *q = fac_add(fac_div(x, scale), zero);
-    if (sign && is_one(bits))
+    if (sign && is_one(in[3]))
         q = fac_binarize(q); /* as the package has it */
     else
         q = rounded(n, clipped(q, bits, sign, narrow), "ROUND");
@@ -86,9 +95,9 @@ fac_value *fac_qonnx_quant(fac_value *x, fac_value *scale, fac_value *zero, fac_
 
 static void load_trunc(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
                        fac_value *y[]) {
-    fac_value *x = in[0], *scale = in[1], *zero = in[2];
+    fac_value *x = in[0], *scale = like(x, in[1]), *zero = like(x, in[2]);
     (void)g;
-    fac_value *step = fac_pow(fac_number_as(x, 2), fac_sub(in[3], in[4]));
+    fac_value *step = fac_pow(fac_number_as(x, 2), fac_sub(like(x, in[3]), like(x, in[4])));
     fac_value *q = fac_div(fac_round(fac_add(fac_div(x, scale), zero)), step);
     y[0] = fac_mul(fac_sub(rounded(n, q, "FLOOR"), zero), scale);
 }
@@ -96,12 +105,13 @@ static void load_trunc(const fac_onnx_node *n, fac_graph *g, fac_value *const in
 /* Since version 2: x, scale, zero, in_bits, out_scale, out_bits. */
 static void load_trunc_scaled(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
                               fac_value *y[]) {
-    fac_value *x = in[0], *scale = in[1], *zero = in[2], *out_scale = in[4];
+    fac_value *x = in[0], *scale = like(x, in[1]), *zero = like(x, in[2]),
+              *out_scale = like(x, in[4]);
     const bool sign = fac_onnx_int(n, "signed", 1) != 0, narrow = fac_onnx_int(n, "narrow", 0) != 0;
     (void)g;
     fac_value *step = fac_exp2(fac_round(fac_log2(fac_div(out_scale, scale))));
     fac_value *q = fac_div(fac_round(fac_add(fac_div(x, scale), zero)), step);
-    q = rounded(n, clipped(q, in[5], sign, narrow), "FLOOR");
+    q = rounded(n, clipped(q, like(x, in[5]), sign, narrow), "FLOOR");
     y[0] = fac_mul(fac_sub(q, fac_div(zero, step)), out_scale);
 }
 
@@ -178,5 +188,7 @@ const fac_onnx fac_reads_qonnx[] = {
     { FINN, "Trunc", 1, 0, trunc_names, load_trunc, 5 },
     { QONNX, "MultiThreshold", 1, 0, threshold_names, load_thresholds, 2 },
     { FINN, "MultiThreshold", 1, 0, threshold_names, load_thresholds, 2 },
+    { BREVITAS, "Quant", 1, 0, quant_names, load_quant, 4 },
+    { BREVITAS, "Trunc", 1, 0, trunc_names, load_trunc, 5 },
     { 0 }
 };

@@ -1,12 +1,10 @@
-/* The formats of conversations that are known, and the marks by which templates are recognized. */
+/* The formats of conversations that go by names, for models whose files have no template. */
 #include "text/chat_formats.h"
 #include <string.h>
 #include "facula/tokenizer.h"
 
-/* More special marks first: phi4 also has those of chatml. */
 static const fac_chat_turns formats[] = {
     { "phi4",
-      { "<|im_start|>", "<|im_sep|>" },
       "",
       { "<|im_start|>system<|im_sep|>", "<|im_end|>" },
       { "<|im_start|>user<|im_sep|>", "<|im_end|>" },
@@ -15,7 +13,6 @@ static const fac_chat_turns formats[] = {
       NULL,
       false },
     { "chatml",
-      { "<|im_start|>", NULL },
       "",
       { "<|im_start|>system\n", "<|im_end|>\n" },
       { "<|im_start|>user\n", "<|im_end|>\n" },
@@ -24,7 +21,6 @@ static const fac_chat_turns formats[] = {
       NULL,
       false },
     { "llama3",
-      { "<|start_header_id|>", NULL },
       "<|begin_of_text|>",
       { "<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>" },
       { "<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|>" },
@@ -33,7 +29,6 @@ static const fac_chat_turns formats[] = {
       NULL,
       true },
     { "mistral-v7",
-      { "[SYSTEM_PROMPT]", "[INST]" },
       "<s>",
       { "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]" },
       { "[INST]", "[/INST]" },
@@ -42,7 +37,6 @@ static const fac_chat_turns formats[] = {
       NULL,
       false },
     { "llama2",
-      { "[INST]", "<<SYS>>" },
       "",
       { NULL, NULL },
       { "<s>[INST] ", " [/INST]" },
@@ -51,7 +45,6 @@ static const fac_chat_turns formats[] = {
       "llama2",
       true },
     { "mistral-v1",
-      { "' [INST] '", NULL },
       "<s>",
       { NULL, NULL },
       { " [INST] ", " [/INST]" },
@@ -60,7 +53,6 @@ static const fac_chat_turns formats[] = {
       "\n\n",
       false },
     { "mistral-v0",
-      { "' [/INST]'", NULL },
       "<s>",
       { NULL, NULL },
       { "[INST] ", " [/INST]" },
@@ -69,7 +61,6 @@ static const fac_chat_turns formats[] = {
       "\n\n",
       false },
     { "mistral-v3-tekken",
-      { "\"[INST]\"", NULL },
       "<s>",
       { NULL, NULL },
       { "[INST]", "[/INST]" },
@@ -78,7 +69,6 @@ static const fac_chat_turns formats[] = {
       "\n\n",
       false },
     { "mistral-v3",
-      { "[INST]", NULL },
       "<s>",
       { NULL, NULL },
       { "[INST] ", "[/INST]" },
@@ -87,7 +77,6 @@ static const fac_chat_turns formats[] = {
       "\n\n",
       false },
     { "phi3",
-      { "<|assistant|>", "<|end|>" },
       "",
       { "<|system|>\n", "<|end|>\n" },
       { "<|user|>\n", "<|end|>\n" },
@@ -96,7 +85,6 @@ static const fac_chat_turns formats[] = {
       NULL,
       false },
     { "zephyr",
-      { "<|user|>", "eos_token" },
       "",
       { "<|system|>\n", "</s>\n" },
       { "<|user|>\n", "</s>\n" },
@@ -105,7 +93,6 @@ static const fac_chat_turns formats[] = {
       NULL,
       false },
     { "gemma",
-      { "<start_of_turn>", NULL },
       "<bos>",
       { NULL, NULL },
       { "<start_of_turn>user\n", "<end_of_turn>\n" },
@@ -114,7 +101,6 @@ static const fac_chat_turns formats[] = {
       "\n\n",
       true },
     { "deepseek",
-      { "<\xef\xbd\x9cUser\xef\xbd\x9c>", NULL },
       "<\xef\xbd\x9c"
       "begin\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
       { "", "" },
@@ -128,7 +114,6 @@ static const fac_chat_turns formats[] = {
       NULL,
       false },
     { "command-r",
-      { "<|START_OF_TURN_TOKEN|>", NULL },
       "<BOS_TOKEN>",
       { "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>", "<|END_OF_TURN_TOKEN|>" },
       { "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>", "<|END_OF_TURN_TOKEN|>" },
@@ -138,19 +123,6 @@ static const fac_chat_turns formats[] = {
       true },
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
-
-const fac_chat_turns *fac_chat_recognized(const char *chat) {
-    for (int k = 0; chat && k < FORMATS; k++)
-        if (strstr(chat, formats[k].marks[0]) &&
-            (!formats[k].marks[1] || strstr(chat, formats[k].marks[1])))
-            return &formats[k];
-    return NULL;
-}
-
-const char *fac_chat_format_of(const char *jinja) {
-    const fac_chat_turns *f = fac_chat_recognized(jinja);
-    return f ? f->name : NULL;
-}
 
 const char *fac_chat_format_name(int i) { return i >= 0 && i < FORMATS ? formats[i].name : NULL; }
 

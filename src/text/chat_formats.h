@@ -4,10 +4,10 @@
 #include <stdbool.h>
 
 /* begin: before all; a turn of each role in front of and after its text; answer: asks for one.
- * system NULL: its text comes before the first user's, `joint` between them.  trims: texts lose the
+ * system NULL: its text comes before the next user's, `joint` between them.  trims: texts lose the
  * spaces around them. */
 typedef struct fac_chat_turns {
-    const char *name, *marks[2], *begin;
+    const char *name, *begin;
     struct {
         const char *before, *after;
     } system, user, assistant;
@@ -15,7 +15,5 @@ typedef struct fac_chat_turns {
     bool trims;
 } fac_chat_turns;
 
-/* The format whose marks stand in a template; NULL: none, or no template. */
-const fac_chat_turns *fac_chat_recognized(const char *jinja);
 const fac_chat_turns *fac_chat_named(const char *name); /* NULL: none */
 #endif

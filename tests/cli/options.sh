@@ -63,10 +63,15 @@ done
 idle() {
     expect 2 "$1 is for $2, not for " "$facula" train $3; one_line
 }
-for option in --rate --mels --sound-memory; do
+for option in --rate --mels --sound-memory --low --high; do
     idle $option sounds "toy:xor $option 1000"
 done
 idle --mask sounds 'toy:xor --mask 0'
+idle --normalize sounds 'toy:xor --normalize bands'
+for picture in '--mels 40' '--low 9' '--high 900' '--normalize clip' '--mask 0'; do
+    idle "${picture% *}" 'sound-cnn and zoo:NAME' "sound-folder --data x --model y.onnx $picture"
+done
+expect 2 '--normalize is clip or bands' "$facula" train sound-folder --data x --normalize band; one_line
 idle --seconds sounds 'toy:xor --seconds 2'
 idle --hold-out sounds 'mnist --data . --hold-out x'
 for option in --context --steps --test-batches; do idle $option 'the set text' "toy:xor $option 5"; done

@@ -124,7 +124,7 @@ cmp -s "$dir/a" "$dir/b" || bad "a .gguf with adapters says $(cat "$dir/a"), mer
 echo '{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}' > "$dir/chat.jsonl"
 refused 1 "chat template" --data "$dir/chat.jsonl" --model "$dir/run_char"
 cp -r "$dir/run_bpe:300" "$dir/chatty"
-echo '{"chat_template":"<|im_start|>"}' > "$dir/chatty/tokenizer_config.json"
+echo '{"chat_template":"{% for m in messages %}<{{ m.role }}>{{ m.content }}\\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"}' > "$dir/chatty/tokenizer_config.json"
 i=0
 while [ $i -lt 12 ]; do
     echo '{"messages":[{"role":"user","content":"cat"},{"role":"assistant","content":"mat"}]}'

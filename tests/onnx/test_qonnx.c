@@ -97,9 +97,38 @@ static void an_unknown_rounding_is_refused(void **state) {
     refuses_with(model(g), NULL, FAC_E_UNSUPPORTED, "rounding_mode \"SOMEHOW\"");
 }
 
+/* Files of the model zoo: an older domain or finn's, no import of it, and integers for the zero
+ * point and the bits. */
+static void files_of_the_zoo(void **state) {
+    (void)state;
+    static const char *const domains[] = { "onnx.brevitas", "finn.custom_op.general", QONNX };
+    const float x[] = { -9, -0.25f, 0.25f, 9 }, want[] = { -1, 0, 0, 0.5f };
+    const float one[] = { -0.5f, -0.5f, 0.5f, 0.5f };
+    for (size_t k = 0; k < 6; k++) {
+        const int64_t zero = 0, bits = k < 3 ? 2 : 1;
+        bytes g = { 0 };
+        in(&g, "x", "4");
+        number(&g, "s", 0.5f);
+        ints(&g, "z", "", &zero, 1);
+        ints(&g, "b", "", &bits, 1);
+        add(&g, domain(node("Quant", "x,s,z,b", "y"), domains[k % 3]));
+        out(&g, "y");
+        runs(load_with(w_model(g, 8, 17), NULL), x, k < 3 ? want : one, 4);
+    }
+    bytes g = { 0 };
+    in(&g, "x", "4");
+    number(&g, "s", 0.5f);
+    add(&g, domain(node("BipolarQuant", "x,s", "y"), "onnx.brevitas"));
+    out(&g, "y");
+    runs(load_with(w_model(g, 8, 17), NULL), x, one, 4);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(signs), cmocka_unit_test(integers),
-                                        cmocka_unit_test(thresholds), cmocka_unit_test(truncation),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(signs),
+                                        cmocka_unit_test(integers),
+                                        cmocka_unit_test(thresholds),
+                                        cmocka_unit_test(truncation),
+                                        cmocka_unit_test(files_of_the_zoo),
                                         cmocka_unit_test(an_unknown_rounding_is_refused) };
     return cmocka_run_group_tests_name("qonnx", tests, NULL, NULL);
 }
