@@ -81,12 +81,15 @@ static void move(const fac_elementwise *e, const fac_walk *w, char *base, int64_
             copy_run(w->size, base + first * w->step * size, w->step, flat, 1, count);
         else
             copy_run(w->size, flat, 1, base + first * w->step * size, w->step, count);
-        flat += rows * count * size, n -= rows * count, first = 0;
+        flat += rows * count * size;
+        n -= rows * count;
+        first = 0;
         for (int k = last; k >= e->outer; k--, rows = 1) {
             base += rows * w->stride[k] * size;
             i[k] += rows;
             if (i[k] < e->d[k]) break;
-            base -= e->d[k] * w->stride[k] * size, i[k] = 0;
+            base -= e->d[k] * w->stride[k] * size;
+            i[k] = 0;
         }
     }
 }
