@@ -259,7 +259,8 @@ INLINE_TABLES unsigned half_at_least(half h, const int16_t *limit) {
 
 INLINE_TABLES void compare_as(const fac_bit_compare *t, const int kind, const int thresholds) {
     const fac_bit_levels *l = t->codes;
-    const int some = kind == TWO ? 2 : 1, planes = kind == ANY ? l->planes : some;
+    int planes = kind == TWO ? 2 : 1;
+    if (kind == ANY) planes = l->planes;
     for (int p = 0; p < t->n; p++) {
         const uint8_t *sums = (const uint8_t *)t->sums + p * PIXEL;
         const bytes window = ALL_16(t->windows[p]);
