@@ -119,7 +119,10 @@ INLINE void store_sums(const __m512 *sum, const int n, float *y, int64_t step) {
         const __m128 four = four_sums(sum + k);
         for (int j = 0; j < 4; j++) y[(k + j) * step] = four[j];
     }
-    for (; k < n; k++) y[k * step] = _mm512_reduce_add_ps(sum[k]);
+    for (; k < n; k++) { /* in the same order, for the same bits */
+        const __m512 alone[4] = { sum[k], sum[k], sum[k], sum[k] };
+        y[k * step] = four_sums(alone)[0];
+    }
 }
 
 /* Bytes that are read soon: the gathers of scales would wait for them. */
