@@ -23,8 +23,8 @@ dump() {
     for device in cpu:portable cpu:avx2 cpu:avx512 opencl sm_80 sm_90; do
         "$build/tests/plan_dump" "$folder" $device "$@"
     done
-    for f in "$folder"/kernels/*.cl; do         # comments and white space are no part of a kernel
-        sed -e ':a' -e '/\\$/N; s/\\\n//; ta' "$f" | cpp -fpreprocessed -P -w - | tr -d ' \t\n' | sha256sum
+    for f in "$folder"/kernels/*.cl; do         # comments, white space and where a string is cut are no part of a kernel
+        sed -e ':a' -e '/\\$/N; s/\\\n//; ta' "$f" | cpp -fpreprocessed -P -w - | tr -d ' \t\n' | sed 's/""//g' | sha256sum
     done | sort -u >"$folder/kernels.txt"
 }
 

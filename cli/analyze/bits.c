@@ -10,31 +10,13 @@ const char *bits_text(const fac_layer *l, char *to, size_t size) {
 
 bool bits_few(const fac_totals *t) { return t->binary_macs > 0 || t->integer_macs > 0; }
 
-const char *bits_share(const fac_totals *t, char *to, size_t size) {
-    const double few = t->binary_macs + t->integer_macs;
-    snprintf(to, size, "%.1f %%", t->macs > 0 ? 100 * few / t->macs : 0);
-    return to;
-}
-
 double bits_packed(const fac_totals *t) { return 8 * t->weights - t->spared_bits; }
-
-const char *bits_products(const fac_totals *t, char *to, size_t size) {
-    char few[32], ops[32], bytes[32], floats[32];
-    const double left = t->macs - t->binary_macs - t->integer_macs;
-    snprintf(
-        to, size,
-        "%s multiply-adds of 1 to 4 bits (%s ANDs that are counted), "
-        "%s of up to 8 bits, %s of floats",
-        count_text(t->binary_macs, few, sizeof few), count_text(t->binary_ops, ops, sizeof ops),
-        count_text(t->integer_macs, bytes, sizeof bytes), count_text(left, floats, sizeof floats));
-    return to;
-}
 
 void bits_print(const fac_analysis *a) {
     const fac_totals t = fac_analysis_totals(a);
     char text[256], x[64], y[64];
     if (!bits_few(&t)) return;
-    printf("products       %s\n", bits_products(&t, text, sizeof text));
+    printf("products       %s\n", fac_totals_products(&t, text, sizeof text));
     printf("packed         %s bits of weights (%s), %.1f times fewer than they are stored in\n",
            digits_text(bits_packed(&t), x, sizeof x), bytes_text(bits_packed(&t) / 8, y, sizeof y),
            bits_packed(&t) > 0 ? 8 * t.weights / bits_packed(&t) : 1);

@@ -8,9 +8,7 @@ const char *bits_text(const fac_layer *l, char *to, size_t size);
 
 /* Are there products of 8 bits or fewer? */
 bool bits_few(const fac_totals *t);
-/* Their share of all multiply-adds; how many of which; bits of all weights if they were packed. */
-const char *bits_share(const fac_totals *t, char *to, size_t size);
-const char *bits_products(const fac_totals *t, char *to, size_t size);
+/* Of all weights if they were packed. */
 double bits_packed(const fac_totals *t);
 /* Both as lines of text; nothing where all products are of floats. */
 void bits_print(const fac_analysis *a);

@@ -263,7 +263,7 @@ static int cover_json(cJSON *root, const fac_analysis *a, const model *m, const 
     return EXIT_OK;
 }
 
-static int print_json(const fac_analysis *a, const model *m, const memory_facts *f,
+static int print_json(const fac_analysis *a, const model *m, const fac_memory_facts *f,
                       const char *path, long top) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
@@ -279,7 +279,7 @@ static int print_json(const fac_analysis *a, const model *m, const memory_facts 
     return json_print(root);
 }
 
-static int print(const fac_analysis *a, const model *m, const memory_facts *f, const char *path,
+static int print(const fac_analysis *a, const model *m, const fac_memory_facts *f, const char *path,
                  double (*of)(const fac_layer *l), long top) {
     int n;
     place *order = sorted(a, of, &n);
@@ -297,12 +297,12 @@ static int print(const fac_analysis *a, const model *m, const memory_facts *f, c
 
 static int report(const fac_analysis *a, const model *m, const char *path,
                   double (*of)(const fac_layer *l)) {
-    memory_facts f = { 0 };
+    fac_memory_facts f = { 0 };
     int code = check_names(a);
     if (code) return code;
     code = memory_find(a, m, &o.shapes, o.batch, &f);
     if (!code) code = o.json ? print_json(a, m, &f, path, o.top) : print(a, m, &f, path, of, o.top);
-    memory_free(&f);
+    fac_memory_facts_free(&f);
     return code;
 }
 

@@ -19,19 +19,9 @@ int file_json(cJSON *root, const char *path);
 int inspect_onnx(const char *path, bool verbose, bool json);
 
 /* inspect_memory.c: memory over time, what is alive at the peak, the plan, a better order. */
-typedef struct memory_facts {
-    fac_plan_stat plan;
-    bool planned;      /* plan is filled in */
-    char why_not[512]; /* otherwise */
-    double order_peak;
-    bool order_exact;
-    fac_arena_part *parts; /* of the arena, by address; their texts are our own */
-    int nparts;
-} memory_facts;
 int memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch,
-                memory_facts *out);
-void memory_free(memory_facts *f);
-void memory_places(const memory_facts *f);
-int memory_print(const fac_analysis *a, const memory_facts *f, long top);
-cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top);
+                fac_memory_facts *out);
+void memory_places(const fac_memory_facts *f);
+int memory_print(const fac_analysis *a, const fac_memory_facts *f, long top);
+cJSON *memory_json(const fac_analysis *a, const fac_memory_facts *f, long top);
 #endif

@@ -6,80 +6,16 @@
 
 enum { ROWS = 8 };
 
-/* ---- the plan ---- */
-
-/* Zeros of the right sizes: a plan asks for no more, unless contents steer its shapes. */
-static fac_status zeros(const model *m, const list *shapes, long batch, fac_tensor **in,
-                        fac_error *err) {
-    fac_status status = FAC_OK;
-    for (int i = 0; i < fac_graph_inputs(m->graph) && !status; i++) {
-        const fac_type t = input_type(fac_graph_input(m->graph, i), shapes, batch);
-        status = fac_tensor_new(NULL, t.dtype, t.dims, &in[i], err);
-    }
-    return status;
-}
-
-static int copy_parts(fac_program *p, memory_facts *f) {
-    f->nparts = (int)fac_program_arena(p, NULL, 0);
-    f->parts = calloc((size_t)f->nparts + 1, sizeof *f->parts);
-    if (!f->parts) return fail_text("out of memory");
-    fac_program_arena(p, f->parts, (size_t)f->nparts);
-    bool good = true;
-    for (int k = 0; k < f->nparts; k++) {
-        const char *made_by = f->parts[k].made_by;
-        f->parts[k].made_by = made_by ? strdup(made_by) : NULL;
-        good &= !made_by || f->parts[k].made_by;
-    }
-    return good ? EXIT_OK : fail_text("out of memory");
-}
-
-/* A model that cannot be planned here is no error: the rest is known, and f says why. */
-static int plan_with(const model *m, fac_tensor **in, const list *shapes, long batch,
-                     memory_facts *f) {
-    fac_error err = { 0 };
-    fac_device *device = NULL;
-    fac_program *p = NULL;
-    fac_status status = fac_device_open("cpu", NULL, &device, &err);
-    if (!status) status = zeros(m, shapes, batch, in, &err);
-    if (!status)
-        status =
-            fac_program_new(m->graph, device, &(fac_program_opts){ .plan_only = true }, &p, &err);
-    if (!status) status = fac_program_plan(p, in, &f->plan, &err);
-    f->planned = !status;
-    const int code = f->planned ? copy_parts(p, f) : EXIT_OK;
-    snprintf(f->why_not, sizeof f->why_not, "%s", err.text);
-    fac_program_free(p);
-    fac_device_free(device);
-    return code;
-}
-
-static int plan_of(const model *m, const list *shapes, long batch, memory_facts *f) {
-    const int n = fac_graph_inputs(m->graph);
-    fac_tensor **in = calloc((size_t)n + 1, sizeof *in);
-    if (!in) return fail_text("out of memory");
-    const int code = plan_with(m, in, shapes, batch, f);
-    for (int i = 0; i < n; i++) fac_tensor_free(in[i]);
-    free(in);
-    return code;
-}
-
-void memory_free(memory_facts *f) {
-    for (int k = 0; f->parts && k < f->nparts; k++) free((char *)(uintptr_t)f->parts[k].made_by);
-    free(f->parts);
-    f->parts = NULL;
-    f->nparts = 0;
-}
-
 int memory_find(const fac_analysis *a, const model *m, const list *shapes, long batch,
-                memory_facts *out) {
+                fac_memory_facts *out) {
     fac_error err = { 0 };
-    int *order = calloc((size_t)fac_analysis_totals(a).layers + 1, sizeof *order);
-    memset(out, 0, sizeof *out);
-    if (!order) return fail_text("out of memory");
-    int code = fac_analysis_order(a, order, &out->order_peak, &out->order_exact, &err) ? fail(&err)
-                                                                                       : EXIT_OK;
-    free(order);
-    return code ? code : plan_of(m, shapes, batch, out);
+    const int n = fac_graph_inputs(m->graph);
+    fac_type *types = calloc((size_t)n + 1, sizeof *types);
+    if (!types) return fail_text("out of memory");
+    for (int i = 0; i < n; i++) types[i] = input_type(fac_graph_input(m->graph, i), shapes, batch);
+    const fac_status status = fac_memory_facts_of(a, m->graph, types, out, &err);
+    free(types);
+    return status ? fail(&err) : EXIT_OK;
 }
 
 /* ---- the picture: layers from left to right, bytes upwards ---- */
@@ -135,7 +71,7 @@ static int peak_print(const fac_analysis *a, const fac_layer *l, long top) {
     return EXIT_OK;
 }
 
-int memory_print(const fac_analysis *a, const memory_facts *f, long top) {
+int memory_print(const fac_analysis *a, const fac_memory_facts *f, long top) {
     const fac_totals t = fac_analysis_totals(a);
     const fac_layer *l = fac_analysis_layer(a, t.peak_layer);
     char x[32], y[32], z[32];
@@ -168,7 +104,7 @@ int memory_print(const fac_analysis *a, const memory_facts *f, long top) {
 }
 
 /* By address.  Parts that share bytes are never alive at the same step. */
-void memory_places(const memory_facts *f) {
+void memory_places(const fac_memory_facts *f) {
     const int widths[] = { 12, 12, 10, 6, 6, -1 };
     printf("\nthe arena, byte by byte:\n\n");
     table_row(stdout, widths, 6, "from", "to", "bytes", "first", "last", "made by");
@@ -185,7 +121,7 @@ void memory_places(const memory_facts *f) {
     }
 }
 
-static cJSON *places_json(const memory_facts *f) {
+static cJSON *places_json(const fac_memory_facts *f) {
     cJSON *all = cJSON_CreateArray();
     for (int k = 0; k < f->nparts; k++) {
         const fac_arena_part *p = &f->parts[k];
@@ -201,7 +137,7 @@ static cJSON *places_json(const memory_facts *f) {
     return all;
 }
 
-cJSON *memory_json(const fac_analysis *a, const memory_facts *f, long top) {
+cJSON *memory_json(const fac_analysis *a, const fac_memory_facts *f, long top) {
     const fac_totals t = fac_analysis_totals(a);
     cJSON *j = cJSON_CreateObject(), *at_peak = cJSON_AddArrayToObject(j, "alive_at_peak"),
           *time = cJSON_AddArrayToObject(j, "timeline_bytes");

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "report.h"
+#include "files.h"
+#include "inspect.h"
+#include "measure/profile.h"
 
 static struct {
     job_options job;
@@ -36,105 +38,81 @@ static const option options[] = {
 
 /* ---- the machine of the roofline ---- */
 
-/* "350G" */
-static bool quantity(const char *text, const char **end, double *out) {
-    char *after;
-    *out = strtod(text, &after);
-    const char *units = "kMGT", *u = *after ? strchr(units, *after) : NULL;
-    for (const char *k = units; u && k <= u; k++) *out *= 1000;
-    *end = after + (u != NULL);
-    return after > text && *out > 0 && *out < 1e30;
-}
-
-static int machine_find(report *r, fac_peaks *peaks) {
+static int machine_find(const fac_timing *timing, fac_page_opts *to, fac_peaks *peaks) {
     fac_error err = { 0 };
     fac_device *d = NULL;
-    const char *end = "";
-    r->machine = (machine){ "a machine of 1,000 GFLOP/s and 100 GB/s (the option --target names "
-                            "another, --peaks measures one)",
-                            1e12, 1e11, NULL };
     if (o.target) {
-        r->machine.about = "the machine given with --target";
-        if (quantity(o.target, &end, &r->machine.flops) && *end == ',' &&
-            quantity(end + 1, &end, &r->machine.bytes) && !*end)
-            return EXIT_OK;
+        to->machine = "the machine given with --target";
+        if (fac_page_machine(o.target, &to->flops, &to->bytes)) return EXIT_OK;
         return usage_error(
             verb_find("report"),
             "--target needs operations and bytes a second such as 350G,20G, not \"%s\"", o.target);
     }
-    if (r->time)
-        *peaks = r->time->peaks;
-    else if (o.peaks) {
-        int code = device_open(&o.job.device, &d);
-        if (code) return code;
-        if (fac_device_peaks(d, peaks, &err)) code = fail(&err);
-        fac_device_free(d);
-        if (code) return code;
-    } else
-        return EXIT_OK;
-    r->machine = (machine){ "this machine, as measured", peaks->flops, peaks->memory_read, peaks };
-    return EXIT_OK;
+    if (!timing && !o.peaks) return EXIT_OK;
+    if (timing) *peaks = timing->peaks;
+    int code = timing ? EXIT_OK : device_open(&o.job.device, &d);
+    if (!code && d && fac_device_peaks(d, peaks, &err)) code = fail(&err);
+    fac_device_free(d);
+    to->machine = "this machine, as measured";
+    to->flops = peaks->flops;
+    to->bytes = peaks->memory_read;
+    to->peaks = peaks;
+    return code;
 }
 
 /* ---- the page ---- */
 
-static bool page(FILE *to, report *r) {
-    page_start(to, r);
-    page_facts(to, r);
-    const bool good = report_graph(to, r) && report_tree(to, r) && report_kinds(to, r) &&
-                      report_time(to, r) && report_memory(to, r) && report_roofline(to, r) &&
-                      report_levels(to, r) && report_counts(to, r) && report_plan(to, r);
-    page_end(to, r);
-    return good;
-}
-
 /* The facts themselves are those of summary, inspect and profile. */
-static int written_json(const report *r, size_t bytes) {
+static int written_json(const char *name, const fac_analysis *a, size_t bytes) {
     cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "model", r->name);
+    cJSON_AddStringToObject(root, "model", name);
     cJSON_AddStringToObject(root, "file", o.to);
     cJSON_AddNumberToObject(root, "bytes", (double)bytes);
-    cJSON_AddNumberToObject(root, "layers", r->t.layers);
-    cJSON_AddBoolToObject(root, "measured", r->time != NULL);
+    cJSON_AddNumberToObject(root, "layers", fac_analysis_totals(a).layers);
+    cJSON_AddBoolToObject(root, "measured", o.profile);
     return json_print(root);
 }
 
-static int write_page(report *r) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    bool good = memory && page(memory, r);
-    if (memory && fclose(memory)) good = false;
-    if (!good) {
-        free(text);
-        return fail_text("out of memory");
-    }
-    const bool here = !strcmp(o.to, "-");
-    const int code = here ? EXIT_OK : file_write(o.to, text, size);
-    if (here) out_raw(text, stdout);
-    free(text);
-    if (code || here) return code;
-    if (o.json) return written_json(r, size);
-    printf("%s: %.0f kB\n", o.to, 1e-3 * (double)size);
-    return EXIT_OK;
+/* Where a page goes: what was written, and how that went. */
+typedef struct written {
+    size_t bytes;
+    int code;
+} written;
+
+static fac_status put(void *self, const char *text, size_t n, fac_error *err) {
+    written *w = self;
+    (void)err;
+    w->bytes = n;
+    if (strcmp(o.to, "-"))
+        w->code = file_write(o.to, text, n);
+    else
+        out_raw(text, stdout);
+    return FAC_OK;
 }
 
-static int build(report *r) {
-    static fac_peaks peaks;
-    static char date[32];
+static int build(const char *name, const model *m, const fac_analysis *a,
+                 const fac_timing *timing) {
+    fac_error err = { 0 };
+    fac_peaks peaks;
+    fac_memory_facts memory = { 0 };
+    written w = { 0 };
+    char date[32];
     const time_t seconds = time(NULL);
     struct tm day;
-    int code = machine_find(r, &peaks);
-    if (!code) code = memory_find(r->a, r->m, &o.job.shapes, o.job.batch, &r->memory);
-    if (code) return code;
-    branch *tree = tree_new(r->a, FAC_COUNT_CORE);
-    if (!tree) return fail_text("out of memory");
+    fac_page_opts opts = {
+        .name = name, .about = m->zoo ? m->zoo->help : NULL, .memory = &memory, .time = timing
+    };
+    int code = machine_find(timing, &opts, &peaks);
+    if (!code) code = memory_find(a, m, &o.job.shapes, o.job.batch, &memory);
     if (o.date && gmtime_r(&seconds, &day) && strftime(date, sizeof date, "%Y-%m-%d", &day))
-        r->stamp = date;
-    r->tree = tree;
-    code = write_page(r);
-    tree_free(tree);
-    return code;
+        opts.date = date;
+    if (!code && fac_page_write(m->graph, a, &opts, put, &w, &err)) code = fail(&err);
+    fac_memory_facts_free(&memory);
+    if (code || w.code) return code ? code : w.code;
+    if (!strcmp(o.to, "-")) return EXIT_OK;
+    if (o.json) return written_json(name, a, w.bytes);
+    printf("%s: %.0f kB\n", o.to, 1e-3 * (double)w.bytes);
+    return EXIT_OK;
 }
 
 static int run(list args) {
@@ -152,15 +130,7 @@ static int run(list args) {
     if (!code) code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0, o.job.batch);
     if (!code && fac_analyze(m.graph, o.job.batch, &a, &err)) code = fail(&err);
     if (!code && o.profile) code = profile_measure(&time_of, self, &o.job, args.at[0], o.seconds);
-    if (!code) {
-        report r = { .name = args.at[0],
-                     .m = &m,
-                     .a = a,
-                     .t = fac_analysis_totals(a),
-                     .time = o.profile ? &time_of : NULL };
-        code = build(&r);
-        memory_free(&r.memory);
-    }
+    if (!code) code = build(args.at[0], &m, a, o.profile ? &time_of.t : NULL);
     profile_free(&time_of);
     fac_analysis_free(a);
     model_free(&m);

@@ -37,9 +37,9 @@ static const option options[] = {
 /* ---- by kind ---- */
 
 static void kinds_print(const fac_analysis *a, fac_convention c, double total) {
-    kind_row kinds[KINDS];
+    fac_kind_row kinds[FAC_KINDS];
     char params[48], macs[48], part[16];
-    const int n = kinds_collect(a, kinds), widths[] = { -18, 6, 15, 17, 8 };
+    const int n = fac_analysis_kinds(a, kinds, FAC_KINDS), widths[] = { -18, 6, 15, 17, 8 };
     putchar('\n');
     table_row(stdout, widths, 5, "kind", "layers", "parameters", "multiply-adds", "share");
     for (int k = 0; k < n; k++) {
@@ -116,8 +116,8 @@ static cJSON *json_idle(const fac_analysis *a) {
 }
 
 static cJSON *json_kinds(const fac_analysis *a, fac_convention c) {
-    kind_row kinds[KINDS];
-    const int n = kinds_collect(a, kinds);
+    fac_kind_row kinds[FAC_KINDS];
+    const int n = fac_analysis_kinds(a, kinds, FAC_KINDS);
     cJSON *all = cJSON_CreateArray();
     for (int k = 0; k < n; k++) {
         cJSON *j = cJSON_CreateObject();
@@ -181,10 +181,11 @@ static int report(const fac_analysis *a, const char *name, fac_convention c, boo
                   const int *columns, int n) {
     if (o.json) return print_json(a, name, c, all);
     if (o.table) return print_table(a);
-    branch *tree = tree_new(a, c);
-    if (!tree) return fail_text("out of memory");
-    tree_print(a, tree, o.depth, columns, n);
-    tree_free(tree);
+    fac_error err = { 0 };
+    fac_tree *tree;
+    if (fac_analysis_tree(a, c, &tree, &err)) return fail(&err);
+    tree_print(a, fac_tree_root(tree), o.depth, columns, n);
+    fac_tree_free(tree);
     if (fac_analysis_open(a))
         printf("\nsizes are unknown (and count 0): %s\n", fac_analysis_open(a));
     if (fac_analysis_decided(a))

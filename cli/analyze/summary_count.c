@@ -2,32 +2,16 @@
 #include <string.h>
 #include "summary.h"
 
-int kinds_collect(const fac_analysis *a, kind_row *rows) {
-    int n = 0;
-    for (int i = 0; fac_analysis_layer(a, i); i++) {
-        const fac_layer *l = fac_analysis_layer(a, i);
-        int k = 0;
-        while (k < n && strcmp(rows[k].kind, l->kind)) k++;
-        if (k == KINDS) continue;
-        if (k == n) rows[n++] = (kind_row){ .kind = l->kind };
-        rows[k].layers++;
-        rows[k].params += l->params;
-        for (int c = 0; c < FAC_CONVENTIONS; c++)
-            rows[k].count[c] += fac_layer_count(a, i, (fac_convention)c);
-    }
-    return n;
-}
-
-static bool counts(const kind_row *r) {
+static bool counts(const fac_kind_row *r) {
     for (int c = 0; c < FAC_CONVENTIONS; c++)
         if (r->count[c] > 0) return true;
     return false;
 }
 
 void conventions_print(const fac_analysis *a) {
-    kind_row rows[KINDS];
+    fac_kind_row rows[FAC_KINDS];
     char text[64], more[64];
-    const int n = kinds_collect(a, rows);
+    const int n = fac_analysis_kinds(a, rows, FAC_KINDS);
     const double core = fac_analysis_count(a, FAC_COUNT_CORE);
     printf("\nmultiply-adds as other tools count them (one is two floating-point operations):\n\n");
     table_row(stdout, (int[]){ -15, 17, 15, -1 }, 4, "convention", "total", "above core",

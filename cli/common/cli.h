@@ -92,10 +92,11 @@ int usage_error(const verb *v, const char *format, ...)
 bool colour(void); /* stdout is a terminal that wants colour (NO_COLOR is honoured) */
 bool unicode(
     void); /* stdout shows more than ASCII: the locale says so, or a terminal that denies nothing */
-int columns(void); /* width of the terminal, 80 when it is none */
-const char *bytes_text(double bytes, char *to, size_t size); /* "12.4 MB"  */
-const char *count_text(double count, char *to, size_t size); /* "1.82 G"   */
-void table_row(FILE *to, const int *widths, int n, ...);     /* text cells; negative width: left */
+int columns(void);                  /* width of the terminal, 80 when it is none */
+#define bytes_text fac_bytes_text   /* "12.4 MB" */
+#define count_text fac_count_text   /* "1.82 G"  */
+#define digits_text fac_digits_text /* "1,814,073,344" */
+void table_row(FILE *to, const int *widths, int n, ...); /* text cells; negative width: left */
 const char *end_of(const char *name, int width); /* what fits of a long name: its end says more */
 void progress(const char *what, long done, long total,
               double since); /* a line with rate and ETA; done == total clears it */
@@ -180,7 +181,7 @@ int with_byte_weights(fac_graph **g);
 bool dims_parse(const char *text, fac_dims *out);
 /* The same of a type; "unknown" when it is. */
 const char *type_dims(const fac_graph *g, const fac_type *t, char *to, size_t size);
-const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t size);
+#define dims_text fac_dims_text
 
 /* Sizes for the open dims of an input: 1, or batch for the first. */
 fac_type input_type(const fac_value *input, const list *shapes, long batch);

@@ -70,20 +70,6 @@ bool dims_parse(const char *text, fac_dims *out) {
     return true;
 }
 
-const char *dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t size) {
-    size_t n = 0;
-    to[0] = 0;
-    for (int k = 0; k < dims->n && n < size; k++) {
-        const char *name = dims->d[k] < 0 ? fac_symbol_name(g, dims->d[k]) : NULL;
-        if (dims->d[k] < 0)
-            n += (size_t)snprintf(to + n, size - n, "%s%s", k ? "x" : "", name ? name : "?");
-        else
-            n += (size_t)snprintf(to + n, size - n, "%s%lld", k ? "x" : "", (long long)dims->d[k]);
-    }
-    if (!dims->n) snprintf(to, size, "scalar");
-    return to;
-}
-
 const char *type_dims(const fac_graph *g, const fac_type *t, char *to, size_t size) {
     if (t->dtype != FAC_NONE) return dims_text(g, &t->dims, to, size);
     snprintf(to, size, "unknown");

@@ -32,30 +32,6 @@ int columns(void) {
     return n > 0 ? n : 80;
 }
 
-static const char *scaled(double x, double step, const char *const *units, char *to, size_t size) {
-    int k = 0;
-    while (x >= step && units[k + 1]) {
-        x /= step;
-        k++;
-    }
-    snprintf(to, size,
-             k == 0   ? "%.0f%s%s"
-             : x < 10 ? "%.2f%s%s"
-                      : "%.1f%s%s",
-             x, *units[k] ? " " : "", units[k]);
-    return to;
-}
-
-const char *bytes_text(double bytes, char *to, size_t size) {
-    static const char *const units[] = { "B", "kB", "MB", "GB", "TB", NULL };
-    return scaled(bytes, 1000, units, to, size);
-}
-
-const char *count_text(double count, char *to, size_t size) {
-    static const char *const units[] = { "", "k", "M", "G", "T", NULL };
-    return scaled(count, 1000, units, to, size);
-}
-
 const char *end_of(const char *name, int width) {
     const int over = (int)strlen(name) - width;
     if (over <= 0) return name;

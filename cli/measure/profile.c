@@ -42,37 +42,37 @@ static const char *count_digits(double x, char to[48]) {
     return x > 0 ? digits_text(x, to, 48) : "--";
 }
 
-static void print(const profile *p, const profile_row *const *order, const profile_sum *all,
+static void print(const profile *p, const fac_timed_step *const *order, const fac_timed_sum *all,
                   size_t n) {
-    const fac_peaks *k = &p->peaks;
+    const fac_peaks *k = &p->t.peaks;
     char a[32], b[32], solver[128];
     printf("machine  %s: %.1f GFLOP/s, %.1f GB/s from memory; both are in use at %.1f operations a "
            "byte\n",
-           fac_device_about(p->j.device), 1e-9 * p->peak, 1e-9 * k->memory_read,
-           ratio(p->peak, k->memory_read));
+           fac_device_about(p->j.device), 1e-9 * p->t.products, 1e-9 * k->memory_read,
+           ratio(p->t.products, k->memory_read));
     printf("run      %.3f ms (median of %d), %.3f ms in %zu steps; %.1f GFLOP/s, %.0f %% of the "
            "peak\n",
-           1e3 * p->median, p->runs, 1e3 * p->seconds, p->n, 2e-9 * p->macs / p->median,
-           200 * p->macs / p->median / p->peak);
+           1e3 * p->t.median, p->t.runs, 1e3 * p->t.seconds, p->t.n, 2e-9 * p->t.macs / p->t.median,
+           200 * p->t.macs / p->t.median / p->t.products);
     printf("work     %s multiply-adds in the steps, %s in the model%s\n\n",
-           count_text(p->macs, a, sizeof a), count_text(p->plan.macs, b, sizeof b),
-           p->macs == p->plan.macs ? ": equal" : ": they differ, see below");
+           count_text(p->t.macs, a, sizeof a), count_text(p->plan.macs, b, sizeof b),
+           p->t.macs == p->plan.macs ? ": equal" : ": they differ, see below");
     profile_print_launches(p);
     printf("%9s %6s %5s %9s %8s  %s\n", "us", "%", "steps", "GFLOP/s", "GB/s", "op");
     for (size_t i = 0; i < n; i++)
         printf("%9.1f %6.1f %5d %9.1f %8.1f  %s\n", 1e6 * all[i].seconds,
-               100 * ratio(all[i].seconds, p->seconds), all[i].n,
+               100 * ratio(all[i].seconds, p->t.seconds), all[i].n,
                1e-9 * ratio(all[i].flops, all[i].seconds),
                1e-9 * ratio(all[i].bytes, all[i].seconds), all[i].op);
     printf("\n%9s %6s %9s %6s %8s %6s %8s %6s  %-26s %-18s %s\n", "us", "%", "GFLOP/s", "% peak",
            "GB/s", "% mem", "op/byte", "% roof", "solver", "layouts", "node");
     for (size_t i = 0; i < o.shown && (o.top < 0 || i < (size_t)o.top); i++) {
-        const profile_row *r = order[i];
+        const fac_timed_step *r = order[i];
         const double t = r->seconds;
         solver_text(&r->s, solver);
         printf("%9.1f %6.1f %9.1f %6.1f %8.1f %6.1f %8.1f %5.0f%c  %-26s %-18s %s\n", 1e6 * t,
-               100 * ratio(t, p->seconds), 1e-9 * ratio(r->flops, t),
-               100 * ratio(ratio(r->flops, t), p->peak), 1e-9 * ratio(r->s.bytes, t),
+               100 * ratio(t, p->t.seconds), 1e-9 * ratio(r->flops, t),
+               100 * ratio(ratio(r->flops, t), p->t.products), 1e-9 * ratio(r->s.bytes, t),
                100 * ratio(ratio(r->s.bytes, t), k->memory_read), ratio(r->flops, r->s.bytes),
                100 * ratio(r->limit, t), r->by_memory ? 'm' : 'a', solver, r->s.layouts,
                r->s.nodes);
@@ -123,7 +123,7 @@ static cJSON *counts_json(const profile_count *c, int n) {
     return all;
 }
 
-static cJSON *row_json(const profile *p, const profile_row *r) {
+static cJSON *row_json(const profile *p, const fac_timed_step *r) {
     const double t = r->seconds;
     cJSON *j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "node", r->s.nodes);
@@ -132,36 +132,37 @@ static cJSON *row_json(const profile *p, const profile_row *r) {
     cJSON_AddNumberToObject(j, "variant", r->s.variant);
     cJSON_AddStringToObject(j, "layouts", r->s.layouts);
     json_number(j, "us", 1e6 * t, 6);
-    if (p->nlaunches) cJSON_AddNumberToObject(j, "launches", r->launches);
-    json_number(j, "share", ratio(t, p->seconds), 4);
+    if (p->nlaunches) cJSON_AddNumberToObject(j, "launches", p->launched[r - p->t.steps]);
+    json_number(j, "share", ratio(t, p->t.seconds), 4);
     cJSON_AddNumberToObject(j, "macs", r->s.macs);
     cJSON_AddNumberToObject(j, "bytes", r->s.bytes);
     json_number(j, "gflops", 1e-9 * ratio(r->flops, t), 5);
     json_number(j, "gbytes_per_s", 1e-9 * ratio(r->s.bytes, t), 5);
     json_number(j, "intensity", ratio(r->flops, r->s.bytes), 5);
-    json_number(j, "peak_share", ratio(ratio(r->flops, t), p->peak), 4);
-    json_number(j, "memory_share", ratio(ratio(r->s.bytes, t), p->peaks.memory_read), 4);
+    json_number(j, "peak_share", ratio(ratio(r->flops, t), p->t.products), 4);
+    json_number(j, "memory_share", ratio(ratio(r->s.bytes, t), p->t.peaks.memory_read), 4);
     json_number(j, "roof_share", ratio(r->limit, t), 4);
     cJSON_AddStringToObject(j, "bound", r->by_memory ? "memory" : "arithmetic");
     return j;
 }
 
-static int print_json(const profile *p, const profile_row *const *order, const profile_sum *all,
-                      size_t n, const profile_count *counts, int ncounts) {
+static int print_json(const profile *p, const fac_timed_step *const *order,
+                      const fac_timed_sum *all, size_t n, const profile_count *counts,
+                      int ncounts) {
     cJSON *root = cJSON_CreateObject(), *machine, *ops, *nodes, *c;
     cJSON_AddNumberToObject(root, "schema_version", JSON_SCHEMA);
     cJSON_AddItemToObject(root, "machine", machine = cJSON_CreateObject());
     cJSON_AddStringToObject(machine, "device", fac_device_about(p->j.device));
-    json_number(machine, "flops", p->peaks.flops, 4);
-    json_number(machine, "memory_read", p->peaks.memory_read, 4);
-    json_number(machine, "fork_join_s", p->peaks.fork_join, 3);
-    json_number(machine, "products", p->peak, 4);
-    json_number(root, "median_ms", 1e3 * p->median, 6);
-    json_number(root, "steps_ms", 1e3 * p->seconds, 6);
-    cJSON_AddNumberToObject(root, "runs", p->runs);
+    json_number(machine, "flops", p->t.peaks.flops, 4);
+    json_number(machine, "memory_read", p->t.peaks.memory_read, 4);
+    json_number(machine, "fork_join_s", p->t.peaks.fork_join, 3);
+    json_number(machine, "products", p->t.products, 4);
+    json_number(root, "median_ms", 1e3 * p->t.median, 6);
+    json_number(root, "steps_ms", 1e3 * p->t.seconds, 6);
+    cJSON_AddNumberToObject(root, "runs", p->t.runs);
     json_number(root, "macs", p->plan.macs, 17);
-    json_number(root, "executed_macs", p->macs, 17);
-    cJSON_AddBoolToObject(root, "macs_equal", p->macs == p->plan.macs);
+    json_number(root, "executed_macs", p->t.macs, 17);
+    cJSON_AddBoolToObject(root, "macs_equal", p->t.macs == p->plan.macs);
     if (counts) cJSON_AddItemToObject(root, "counts", counts_json(counts, ncounts));
     cJSON_AddItemToObject(root, "ops", ops = cJSON_CreateArray());
     for (size_t i = 0; i < n; i++) {
@@ -169,7 +170,7 @@ static int print_json(const profile *p, const profile_row *const *order, const p
         cJSON_AddStringToObject(c, "op", all[i].op);
         cJSON_AddNumberToObject(c, "steps", all[i].n);
         json_number(c, "us", 1e6 * all[i].seconds, 6);
-        json_number(c, "share", ratio(all[i].seconds, p->seconds), 4);
+        json_number(c, "share", ratio(all[i].seconds, p->t.seconds), 4);
     }
     if (p->nlaunches) cJSON_AddItemToObject(root, "launches", profile_launches_json(p));
     cJSON_AddItemToObject(root, "nodes", nodes = cJSON_CreateArray());
@@ -185,8 +186,8 @@ static int write_trace(const profile *p) {
     double at = 0;
     cJSON_AddItemToObject(root, "traceEvents", events = cJSON_CreateArray());
     if (p->nlaunches) profile_trace_launches(p, events);
-    for (size_t i = 0; i < p->n && !p->nlaunches; i++) {
-        const profile_row *r = &p->rows[i];
+    for (size_t i = 0; i < p->t.n && !p->nlaunches; i++) {
+        const fac_timed_step *r = &p->t.steps[i];
         cJSON_AddItemToArray(events, e = cJSON_CreateObject());
         cJSON_AddStringToObject(e, "name", r->s.nodes);
         cJSON_AddStringToObject(e, "cat", r->s.op);
@@ -208,14 +209,14 @@ static int write_trace(const profile *p) {
 /* ---- --at ---- */
 
 /* Does the step stand in the module, or carry the name, of a layer? */
-static bool does_layer(const profile_row *r, const fac_layer *l) {
+static bool does_layer(const fac_timed_step *r, const fac_layer *l) {
     const size_t n = l->is_module ? strlen(l->module) : 0;
     const bool begins = n && !strncmp(r->s.nodes, l->module, n);
     if (begins && (r->s.nodes[n] == '.' || !r->s.nodes[n])) return true;
     return strstr(r->s.nodes, l->name) != NULL;
 }
 
-static bool means_step(const profile *p, const profile_row *r, const char *pattern) {
+static bool means_step(const profile *p, const fac_timed_step *r, const char *pattern) {
     if (!strcmp(r->s.nodes, pattern)) return true;
     for (int i = 0; p->analysis && fac_analysis_layer(p->analysis, i); i++) {
         if (!fac_analysis_selects(p->analysis, i, pattern)) continue;
@@ -225,12 +226,12 @@ static bool means_step(const profile *p, const profile_row *r, const char *patte
 }
 
 /* Leaves what was asked for; a name that means no step is a mistake. */
-static int choose_rows(const profile *p, const profile_row **order) {
-    bool *is = calloc(p->n + 1, sizeof *is);
+static int choose_rows(const profile *p, const fac_timed_step **order) {
+    bool *is = calloc(p->t.n + 1, sizeof *is);
     int code = is ? EXIT_OK : fail_text("out of memory");
     for (int k = 0; k < o.at.n && !code; k++) {
         bool any = false;
-        for (size_t i = 0; i < p->n; i++) {
+        for (size_t i = 0; i < p->t.n; i++) {
             const bool here = means_step(p, order[i], o.at.at[k]);
             is[i] |= here;
             any |= here;
@@ -238,7 +239,7 @@ static int choose_rows(const profile *p, const profile_row **order) {
         if (!any) code = fail_text("--at: no step does \"%s\"", o.at.at[k]);
     }
     o.shown = 0;
-    for (size_t i = 0; i < p->n && !code; i++)
+    for (size_t i = 0; i < p->t.n && !code; i++)
         if (is[i] || !o.at.n) order[o.shown++] = order[i];
     free(is);
     return code;
@@ -249,8 +250,8 @@ static int work(profile *p, const char *what) {
     int ncounts = 0, code = profile_measure(p, verb_find("profile"), &o.job, what, o.seconds);
     if (!code && o.trace) code = write_trace(p);
     if (code) return code;
-    const profile_row **order = profile_order(p, o.top >= 0);
-    profile_sum *all = profile_sums(p, &n);
+    const fac_timed_step **order = fac_timing_order(&p->t, o.top >= 0);
+    fac_timed_sum *all = fac_timing_sums(&p->t, &n);
     profile_count *counts = p->analysis ? profile_counts(p, &ncounts) : NULL;
     if (!all || !order || (p->analysis && !counts))
         code = fail_text("out of memory");
@@ -262,8 +263,8 @@ static int work(profile *p, const char *what) {
         print(p, order, all, n);
         if (counts) counts_print(counts, ncounts);
     }
-    free(order);
-    free(all);
+    fac_timing_drop(order);
+    fac_timing_drop(all);
     free(counts);
     return code;
 }

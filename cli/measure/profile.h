@@ -3,27 +3,13 @@
 #define FACULA_CLI_PROFILE_H
 #include "job.h"
 
-/* One step of a mean run.  limit: seconds that the machine at its best would take for it, by
- * arithmetic or by memory. */
-typedef struct profile_row {
-    fac_step_stat s;
-    double seconds, flops, limit;
-    int launches; /* of the device, where it tells */
-    bool by_memory;
-} profile_row;
-
 typedef struct profile {
     job j;
-    fac_peaks peaks;
+    fac_timing t; /* t.median: nobody watched those runs where the device has a clock of its own */
     fac_plan_stat plan;
-    profile_row *rows;
-    size_t n;
-    double seconds, macs, bytes; /* sums over the rows */
-    double median; /* of whole runs, which nobody watched where the device has a clock of its own */
-    double peak;   /* operations a second that products of this precision can reach */
+    int *launched;             /* launches of each step, where the device tells */
     fac_launch_stat *launches; /* of the last run: nlaunches */
     size_t nlaunches;
-    int runs;
     fac_analysis *analysis; /* of the model in the sizes of the run; NULL for a training step */
 } profile;
 
@@ -31,17 +17,6 @@ typedef struct profile {
 int profile_measure(profile *p, const verb *v, const job_options *o, const char *what,
                     double seconds);
 void profile_free(profile *p);
-
-/* The rows in the order of the run, or the slowest first: calloc.  NULL: no memory. */
-const profile_row **profile_order(const profile *p, bool slowest_first);
-
-/* The rows by op, the slowest first: *n of calloc.  NULL: no memory. */
-typedef struct profile_sum {
-    const char *op;
-    int n;
-    double seconds, flops, bytes;
-} profile_sum;
-profile_sum *profile_sums(const profile *p, size_t *n);
 
 /* profile_counts.c: static counts beside executed ones, by op: layers of the model as it is, and
  * ops that the steps do, each with its multiply-adds and the elements of its result.  *n of calloc;

@@ -14,7 +14,7 @@ static profile_count *row_of(profile_count *rows, int *n, const char *op) {
 
 profile_count *profile_counts(const profile *p, int *n) {
     size_t most = p->analysis ? (size_t)fac_analysis_totals(p->analysis).layers : 0;
-    for (size_t i = 0; i < p->n; i++) most += (size_t)p->rows[i].s.ndoes;
+    for (size_t i = 0; i < p->t.n; i++) most += (size_t)p->t.steps[i].s.ndoes;
     profile_count *rows = calloc(most + 1, sizeof *rows);
     *n = 0;
     for (int i = 0; rows && p->analysis && fac_analysis_layer(p->analysis, i); i++) {
@@ -23,9 +23,9 @@ profile_count *profile_counts(const profile *p, int *n) {
         const int64_t elements = fac_dims_count(&l->out.dims);
         r->layers++, r->macs += l->macs, r->elements += elements > 0 ? (double)elements : 0;
     }
-    for (size_t i = 0; rows && i < p->n; i++)
-        for (int k = 0; k < p->rows[i].s.ndoes; k++) {
-            const fac_step_op *d = &p->rows[i].s.does[k];
+    for (size_t i = 0; rows && i < p->t.n; i++)
+        for (int k = 0; k < p->t.steps[i].s.ndoes; k++) {
+            const fac_step_op *d = &p->t.steps[i].s.does[k];
             profile_count *r = row_of(rows, n, d->op);
             r->done++, r->macs_done += d->macs, r->elements_done += d->elements;
         }

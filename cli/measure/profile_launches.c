@@ -59,7 +59,7 @@ static gaps gaps_of(const profile *p) {
 
 static const char *node_of(const profile *p, size_t launch) {
     const int step = p->launches[launch].step;
-    return step >= 0 && (size_t)step < p->n ? p->rows[step].s.nodes : "the last step";
+    return step >= 0 && (size_t)step < p->t.n ? p->t.steps[step].s.nodes : "the last step";
 }
 
 void profile_print_launches(const profile *p) {
@@ -69,12 +69,12 @@ void profile_print_launches(const profile *p) {
     kernel *all = kernels(p, &n);
     double moved = 0;
     int reorders = 0;
-    for (size_t i = 0; i < p->n; i++)
-        if (!strcmp(p->rows[i].s.op, "reorder")) reorders++, moved += p->rows[i].seconds;
+    for (size_t i = 0; i < p->t.n; i++)
+        if (!strcmp(p->t.steps[i].s.op, "reorder")) reorders++, moved += p->t.steps[i].seconds;
     printf("device   %zu launches: busy %.3f ms, idle between them %.3f ms when watched, longest "
            "%.1f us after %s\n",
            p->nlaunches, 1e3 * g.busy, 1e3 * g.idle, 1e6 * g.longest, node_of(p, g.longest_after));
-    printf("reorders %d of %zu steps, %.3f ms\n\n", reorders, p->n, 1e3 * moved);
+    printf("reorders %d of %zu steps, %.3f ms\n\n", reorders, p->t.n, 1e3 * moved);
     printf("%9s %6s %8s %9s %9s %9s  %s\n", "us", "%", "launches", "us each", "longest", "groups",
            "kernel");
     for (size_t i = 0; all && i < n; i++)
@@ -126,11 +126,11 @@ void profile_trace_launches(const profile *p, cJSON *events) {
         const fac_launch_stat *l = &p->launches[i];
         for (next = i + 1; next < p->nlaunches && p->launches[next].step == l->step;) next++;
         const fac_launch_stat *last = &p->launches[next - 1];
-        cJSON *e = event(events, node_of(p, i), l->step < 0 ? "copy" : p->rows[l->step].s.op, STEPS,
-                         l->start, last->start + last->seconds - l->start),
+        cJSON *e = event(events, node_of(p, i), l->step < 0 ? "copy" : p->t.steps[l->step].s.op,
+                         STEPS, l->start, last->start + last->seconds - l->start),
               *args;
         if (l->step < 0) continue;
-        const profile_row *r = &p->rows[l->step];
+        const fac_timed_step *r = &p->t.steps[l->step];
         cJSON_AddItemToObject(e, "args", args = cJSON_CreateObject());
         cJSON_AddStringToObject(args, "solver", r->s.solver);
         cJSON_AddStringToObject(args, "layouts", r->s.layouts);

@@ -51,52 +51,33 @@ static int run_all(profile *p, double limit) {
     const bool clock = fac_program_launches(p->j.program, NULL, 0) > 0;
     if (clock) {
         fac_program_profile(p->j.program, false);
-        code = run_for(p, limit / 2, &p->median, &p->runs);
+        code = run_for(p, limit / 2, &p->t.median, &p->t.runs);
         limit /= 2;
     }
     fac_program_profile(p->j.program, true);
-    if (!code) code = run_for(p, limit, clock ? &watched : &p->median, clock ? &runs : &p->runs);
+    if (!code)
+        code = run_for(p, limit, clock ? &watched : &p->t.median, clock ? &runs : &p->t.runs);
     return code ? code : launches(p);
 }
 
 static bool is_half(fac_dtype t) { return t == FAC_BF16 || t == FAC_F16; }
 
-/* What products may reach: on tensor cores at the precision that was asked for, or in the type that
- * the model computes in; split products of f32 take three of TF32. */
+/* What products may reach at the precision that was asked for, or in the type that the model
+ * computes in. */
 static double products_peak(const fac_peaks *k, const job *j, const char *precision) {
     numerics how = { 0 };
     precision_parse(precision, &how);
     const bool half = is_half(how.mixed) || (j->in[0] && is_half(fac_tensor_type(j->in[0]).dtype));
-    if ((half || how.products == FAC_PRECISION_MEDIUM) && k->tensor_half > 0) return k->tensor_half;
-    if (how.products == FAC_PRECISION_HIGH && k->tensor_tf32 > 0) return k->tensor_tf32;
-    return fmax(k->flops, k->tensor_tf32 / 3);
+    return fac_peaks_products(k, how.products, half);
 }
 
 static int collect(profile *p) {
-    p->n = fac_program_steps(p->j.program, NULL, 0);
-    fac_step_stat *s = calloc(p->n + 1, sizeof *s);
-    p->rows = calloc(p->n + 1, sizeof *p->rows);
-    if (!s || !p->rows) {
-        free(s);
-        return fail_text("out of memory");
-    }
-    fac_program_steps(p->j.program, s, p->n);
-    for (size_t i = 0; i < p->n; i++) {
-        profile_row *r = &p->rows[i];
-        *r = (profile_row){ .s = s[i],
-                            .seconds = ratio(s[i].seconds, (double)s[i].runs),
-                            .flops = 2 * s[i].macs };
-        const double arithmetic = ratio(r->flops, p->peak),
-                     memory = ratio(s[i].bytes, p->peaks.memory_read);
-        r->limit = fmax(arithmetic, memory);
-        r->by_memory = memory >= arithmetic;
-        p->seconds += r->seconds;
-        p->macs += s[i].macs;
-        p->bytes += s[i].bytes;
-    }
+    fac_error err = { 0 };
+    if (fac_timing_of(p->j.program, &p->t, &err)) return fail(&err);
+    p->launched = calloc(p->t.n + 1, sizeof *p->launched);
+    if (!p->launched) return fail_text("out of memory");
     for (size_t i = 0; i < p->nlaunches; i++)
-        if (p->launches[i].step >= 0) p->rows[p->launches[i].step].launches++;
-    free(s);
+        if (p->launches[i].step >= 0) p->launched[p->launches[i].step]++;
     return EXIT_OK;
 }
 
@@ -121,51 +102,21 @@ int profile_measure(profile *p, const verb *v, const job_options *o, const char 
                     double seconds) {
     fac_error err = { 0 };
     int code = job_open(&p->j, v, o, what);
-    if (!code && fac_device_peaks(p->j.device, &p->peaks, &err)) code = fail(&err);
-    if (!code) p->peak = products_peak(&p->peaks, &p->j, o->precision);
+    if (!code && fac_device_peaks(p->j.device, &p->t.peaks, &err)) code = fail(&err);
+    if (!code) p->t.products = products_peak(&p->t.peaks, &p->j, o->precision);
+    if (!code) p->t.device = fac_device_about(p->j.device);
     if (!code) code = analyze(p, o);
     if (!code) code = run_all(p, seconds > 0 ? seconds : 1);
     return code ? code : collect(p);
 }
 
 void profile_free(profile *p) {
-    free(p->rows);
+    fac_timing_free(&p->t);
+    free(p->launched);
     free(p->launches);
     fac_analysis_free(p->analysis);
     job_close(&p->j);
-    p->rows = NULL;
+    p->launched = NULL;
     p->launches = NULL;
     p->analysis = NULL;
-}
-
-static int slowest_first(const void *a, const void *b) {
-    const profile_row *x = *(const profile_row *const *)a, *y = *(const profile_row *const *)b;
-    return x->seconds != y->seconds ? (x->seconds < y->seconds) - (x->seconds > y->seconds)
-                                    : (x > y) - (x < y);
-}
-
-const profile_row **profile_order(const profile *p, bool slowest) {
-    const profile_row **order = calloc(p->n + 1, sizeof *order);
-    for (size_t i = 0; order && i < p->n; i++) order[i] = &p->rows[i];
-    if (order && slowest) qsort(order, p->n, sizeof *order, slowest_first);
-    return order;
-}
-
-profile_sum *profile_sums(const profile *p, size_t *n) {
-    profile_sum *all = calloc(p->n + 1, sizeof *all);
-    *n = 0;
-    for (size_t i = 0; all && i < p->n; i++) {
-        const profile_row *r = &p->rows[i];
-        size_t k = 0;
-        while (k < *n && strcmp(all[k].op, r->s.op)) k++;
-        if (k == *n) all[(*n)++].op = r->s.op;
-        all[k].n++, all[k].seconds += r->seconds, all[k].flops += r->flops,
-            all[k].bytes += r->s.bytes;
-    }
-    for (size_t i = 1; all && i < *n; i++) /* few: by insertion */
-        for (size_t k = i; k && all[k].seconds > all[k - 1].seconds; k--) {
-            const profile_sum swap = all[k];
-            all[k] = all[k - 1], all[k - 1] = swap;
-        }
-    return all;
 }

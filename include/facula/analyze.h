@@ -168,6 +168,45 @@ bool fac_convention_find(const char *name, fac_convention *out);
 double fac_layer_count(const fac_analysis *a, int i, fac_convention c); /* of layer i */
 double fac_analysis_count(const fac_analysis *a, fac_convention c);     /* of all */
 
+/* Layers by kind ("Conv2d"), in the order of their first: how many were written, at most
+ * `most`.  FAC_KINDS are enough: a kind is an op or a module of PyTorch. */
+enum { FAC_KINDS = 512 };
+typedef struct fac_kind_row {
+    const char *kind;
+    int layers;
+    double params, count[FAC_CONVENTIONS];
+} fac_kind_row;
+int fac_analysis_kinds(const fac_analysis *a, fac_kind_row *rows, int most);
+
+/* How many multiply-adds of which bits, in words: "0 multiply-adds of 1 to 4 bits (...".  Returns
+ * `to`. */
+const char *fac_totals_products(const fac_totals *t, char *to, size_t size);
+
+/* Sizes as people write them: "Nx3x224x224"; "scalar" of none.  Returns `to`. */
+const char *fac_dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t size);
+
+/* ---- the tree of modules ---- */
+
+/* A module: its own layers, and the modules inside. */
+typedef struct fac_branch {
+    const char *name;       /* the last component of the path; of a call, its kind */
+    const fac_layer *layer; /* the first layer of a leaf; NULL for a container */
+    const fac_layer *final; /* the last layer inside: it makes what a container makes */
+    const char *of_class;   /* of the module, where the model says it */
+    const fac_idle *idle;   /* the module does nothing in a run; NULL: it does */
+    int calls;              /* how often the leaf runs */
+    double params, buffers, shared, macs, counted, activations, weights, read;
+    const struct fac_branch *child, *next;
+} fac_branch;
+
+/* All layers; counted: the multiply-adds of `convention`.  It lives no longer than `a`.
+ * FAC_E_NOMEM. */
+typedef struct fac_tree fac_tree;
+fac_status fac_analysis_tree(const fac_analysis *a, fac_convention convention, fac_tree **out,
+                             fac_error *err);
+const fac_branch *fac_tree_root(const fac_tree *t); /* what has no name: the whole */
+void fac_tree_free(fac_tree *t);                    /* NULL is fine */
+
 /* ---- the table of modules ----------------------------------------------------------------------
  * The text that torchinfo 1.8 prints of the PyTorch model: a row for each call of a module with its
  * class, the shape of its result and its parameters, then totals and four sizes in MB; after these

@@ -106,9 +106,10 @@ typedef struct fac_augment {
     double noise; /* waveforms: white noise of up to this part of their own loudness (rms) */
 } fac_augment;
 
-/* "crop,flip,resize,rotate,colour,brightness,contrast,saturation,hue,cutout,erase,mixup,shift,gain,noise",
- * any of them, each with a number if it is not to be the usual one: "crop=4,flip,mixup=0.2"; or
- * "none".  item: of the data set, for sizes in pixels. */
+/* Reads a list of changes: "none", or some of crop, flip, resize, rotate, colour, brightness,
+ * contrast, saturation, hue, cutout, erase, mixup, shift, gain and noise, with commas between.
+ * Each may have a number of its own: "crop=4,flip,mixup=0.2".  item: the shape of a sample,
+ * for sizes in pixels. */
 fac_status fac_augment_parse(const char *list, const fac_dims *item, fac_augment *out,
                              fac_error *err);
 

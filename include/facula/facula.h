@@ -37,6 +37,7 @@
 #include "facula/studio.h"
 #include "facula/view.h"
 #include "facula/analyze.h"
+#include "facula/page.h"
 #include "facula/activations.h"
 #include "facula/diff.h"
 #include "facula/tile.h"

@@ -129,7 +129,7 @@ typedef struct fac_step_stat {
     double seconds, macs, bytes; /* seconds: of all runs together; bytes: of operands, of weights as
                                     they are packed */
     int64_t runs;
-    bool fallback;       /* the device has no kernel: its cpu runs the step, with copies both ways */
+    bool fallback;       /* the device has no kernel: its cpu runs the step, copying both ways */
     const char *op;      /* "conv2d", "fused"; "reorder" and "pack" are the planner's own   */
     const char *layouts; /* first input -> first output: "n16c+1 -> n16c" (halo after the +), "plain
                             -> last" (channels) */

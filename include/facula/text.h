@@ -1,4 +1,5 @@
-/* facula/text.h: text of others, such as names in a model, and how it may be shown.
+/* facula/text.h: text of others, such as names in a model, and how it may be shown; how numbers
+ * read.
  *
  * A name may hold anything.  On a terminal some of it would move the cursor, change what was
  * printed before, or make text read in another order than it is stored.  Errors of the library are
@@ -31,6 +32,11 @@ bool fac_steers(uint32_t c);
 /* Each of these, and each byte that is no UTF-8, becomes '?', in place.  The new length, which is
  * never larger. */
 size_t fac_plain(char *text);
+
+/* Numbers as people read them; what does not fit is cut.  All return `to`. */
+const char *fac_bytes_text(double bytes, char *to, size_t size); /* "12.4 MB", of 1,000 kB */
+const char *fac_count_text(double count, char *to, size_t size); /* "1.82 G" */
+const char *fac_digits_text(double x, char *to, size_t size);    /* "1,814,073,344" */
 
 #ifdef __cplusplus
 }

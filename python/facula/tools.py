@@ -1,8 +1,12 @@
 """What the command `facula` does, as functions that give objects: dictionaries, arrays, tables."""
 from __future__ import annotations
 
+import functools
 import os
+import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -176,10 +180,33 @@ def activations(model: Any, inputs: Any = None, *, at: Sequence[str] | None = No
     return Report(rows=Table(rows, columns), tensors=kept)
 
 
+_OPEN = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("facula._facula", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+try:
+    module.Device("opencl")
+except module.Error:
+    pass
+"""
+
+
+@functools.cache
+def _opencl_survives() -> bool:
+    """Whether a process outlives opening an OpenCL device: some drivers end it (PoCL where there is no /sys)."""
+    trial = subprocess.run([sys.executable, "-I", "-c", _OPEN, str(_facula.__file__)], capture_output=True)
+    if trial.returncode < 0:
+        warnings.warn(f"OpenCL is left out: its driver ends the process that opens a device (signal {-trial.returncode})", RuntimeWarning)
+    return trial.returncode >= 0
+
+
 def devices() -> Table:
-    """Where programs can run."""
+    """Where programs can run.  OpenCL is left out, with a warning, where its driver ends the process that opens a device."""
     rows = []
     for name in ("cpu", *(f"opencl:{i}" for i in range(16))):
+        if name == "opencl:0" and not _opencl_survives():
+            break
         try:
             d = _facula.Device(name)
         except _facula.Error:
@@ -188,41 +215,45 @@ def devices() -> Table:
     return Table(rows)
 
 
-def _command() -> str:
-    """The command `facula`: beside the interpreter, where scripts are installed, or on the path."""
-    import shutil
-    import sys
-    import sysconfig
-    places = [os.path.dirname(sys.executable), sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
-    folders = [p for p in dict.fromkeys(places) if p]
-    found = shutil.which("facula", path=os.pathsep.join(folders)) or shutil.which("facula")
-    if found is None:
-        raise _facula.UnsupportedError(f"report: the command facula, which the package installs, is neither in {', '.join(folders)} nor on the path")
-    return found
+def _timing(graph: Graph, on: _facula.Device, precision: str | None, batch: int, seconds: float) -> tuple[Any, ...]:
+    """A program that was watched for so long, and the median of its runs."""
+    program = Program(graph, on, precision=precision)
+    values = _inputs(graph, None, batch, 0)
+    program.run(values)
+    program.profile(True)
+    whole: list[float] = []
+    begin = time.perf_counter()
+    while len(whole) < 3 or (time.perf_counter() - begin < seconds and len(whole) < 2000):
+        start = time.perf_counter()
+        program.run(values)
+        whole.append(time.perf_counter() - start)
+    half = any(p["dtype"].name in ("float16", "bfloat16") for p in graph.inputs())
+    return program, float(np.median(whole)), len(whole), precision, half
 
 
-def _options(given: Mapping[str, Any]) -> list[str]:
-    """profile=True is --profile, batch=2 --batch=2; what is False or None is left out."""
-    words = []
-    for name, value in given.items():
-        if value is not None and value is not False:
-            words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}"))
-    return words
-
-
-def report(model: Any, path: Any, **options: Any) -> None:
-    """Writes a page about a model (graph, costs, memory, roofline) by the command that comes with the package.
+def report(model: Any, path: Any = None, input_size: Any = None, *, batch: int = 1, profile: bool = False, seconds: float = 1.0,
+           peaks: bool = False, target: str | None = None, date: bool = False, device: Any = None, precision: str | None = None,
+           name: str | None = None) -> str:
+    """A page about a model: graph, costs, memory, roofline; its text, which is written to `path`, too.
 
         fac.report("resnet18.onnx", "page.html")
-        fac.report(model, "page.html", batch=2, profile=True)       options are those of `facula report`
+        fac.report(net, "page.html", (1, 1, 28, 28), profile=True)      it is run, for `seconds`
+
+    peaks: the roofline of this machine, measured; target="350G,20G": of one with so many operations and bytes a second.
+    date: the page says when it was made; without, a model gives one and the same page.
     """
-    import subprocess
-    import tempfile
-    command = _command()
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.fspath(model) if isinstance(model, (str, os.PathLike)) else os.path.join(folder, "model.onnx")
-        if file.startswith(folder):
-            graph_of(model).save(file)
-        done = subprocess.run([command, "report", file, "-o", os.fspath(path), *_options(options)], capture_output=True, text=True)
-        if done.returncode:
-            raise _facula.Error(done.stderr.strip())
+    graph = graph_of(model, input_size)
+    if name is None:
+        name = os.fspath(model) if isinstance(model, (str, os.PathLike)) else getattr(model, "name", None) or type(model).__name__
+    if device is None and isinstance(model, Model):
+        device = model.device
+    if precision is None and isinstance(model, Model):
+        precision = model.precision
+    on = _facula.Device(device)
+    timing = _timing(graph, on, precision, batch, seconds) if profile else None
+    day = time.strftime("%Y-%m-%d", time.gmtime()) if date else None
+    text = _facula.page(graph, name, None, day, batch, target, on if peaks or profile else None, timing)
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return text

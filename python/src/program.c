@@ -9,6 +9,12 @@ typedef struct ProgramObject {
 } ProgramObject;
 static PyTypeObject *program_type;
 
+fac_program *py_program_from(PyObject *o) {
+    if (Py_TYPE(o) == program_type) return ((ProgramObject *)o)->program;
+    PyErr_SetString(PyExc_TypeError, "a Program was expected");
+    return NULL;
+}
+
 static void dealloc(PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
     fac_program_free(((ProgramObject *)o)->program);

@@ -107,21 +107,47 @@ def test_the_command_comes_along():
 
 
 def test_report(tmp_path, monkeypatch):
-    built = pathlib.Path(fac.__file__).parents[2]
-    if (built / "facula").is_file():                        # of a build that is not installed
-        monkeypatch.setenv("PATH", str(built), prepend=os.pathsep)
-    if not shutil.which("facula"):
-        pytest.skip("the command is not there")
+    monkeypatch.setenv("PATH", "")                          # no other program is asked
     net = fac.nn.Sequential(fac.nn.Conv2d(1, 4, 3), fac.nn.ReLU())
     net.export(tmp_path / "m.onnx", (1, 1, 8, 8))
-    fac.report(tmp_path / "m.onnx", tmp_path / "a.html")
-    fac.report(fac.load(tmp_path / "m.onnx"), tmp_path / "b.html", batch=2, profile=True, seconds=0.01, peaks=False)
-    assert "<svg" in (tmp_path / "a.html").read_text() and "measured" in (tmp_path / "b.html").read_text().lower()
-    with pytest.raises(fac.Error, match="no option --colour"):
-        fac.report(tmp_path / "m.onnx", tmp_path / "c.html", colour=1)
+    text = fac.report(tmp_path / "m.onnx", tmp_path / "a.html")
+    assert text == (tmp_path / "a.html").read_text(encoding="utf-8") and "<svg" in text and 'id="measured"' not in text
+    assert text == fac.report(tmp_path / "m.onnx")
+    fac.report(fac.load(tmp_path / "m.onnx"), tmp_path / "b.html", batch=2, profile=True, seconds=0.01, date=True)
+    measured = (tmp_path / "b.html").read_text(encoding="utf-8")
+    assert 'id="measured"' in measured and "The slowest steps" in measured and "this machine, as measured" in measured
+    seen = fac.report(net, None, (1, 1, 8, 8), target="2T,50G", name="<b>mine")
+    assert "arithmetic 2000 GFLOP/s" in seen and "ridge 40" in seen and "<h1>&lt;b&gt;mine</h1>" in seen
 
 
-def test_report_without_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda *a, **k: None)
-    with pytest.raises(fac.UnsupportedError, match="the command facula"):
-        fac.report(fac.zoo.lenet(), tmp_path / "a.html")
+def test_report_refuses(tmp_path):
+    net = fac.zoo.lenet()
+    with pytest.raises(TypeError, match="colour"):
+        fac.report(net, colour=1)
+    with pytest.raises(ValueError, match="350G,20G"):
+        fac.report(net, target="fast")
+    with pytest.raises(fac.ArgumentError, match="say its shape"):
+        fac.report(fac.nn.ReLU())
+    with pytest.raises(FileNotFoundError):
+        fac.report(net, tmp_path / "no" / "page.html")
+
+
+def test_report_is_the_command_s(tmp_path):
+    """Without measuring, the command and the function write one page, in any locale."""
+    import locale
+    built = pathlib.Path(fac.__file__).parents[2] / "facula"
+    command = str(built) if built.is_file() else shutil.which("facula")
+    if not command:
+        pytest.skip("the command is not there")
+    fac.zoo.lenet().save(tmp_path / "m.onnx")
+    subprocess.run([command, "report", "m.onnx", "-o", "a.html"], cwd=tmp_path, check=True, capture_output=True)
+    before = locale.setlocale(locale.LC_NUMERIC)
+    for name in ("C", "de_DE.UTF-8"):
+        try:
+            locale.setlocale(locale.LC_NUMERIC, name)
+        except locale.Error:
+            continue
+        try:
+            assert fac.report(tmp_path / "m.onnx", name="m.onnx") == (tmp_path / "a.html").read_text(encoding="utf-8")
+        finally:
+            locale.setlocale(locale.LC_NUMERIC, before)

@@ -10,8 +10,8 @@ static inline int64_t fac_now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Seconds of the same clock.  fac_now is what steps and loops are timed by: tests may put a clock of
- * their own in its place; measurements of a machine take fac_seconds. */
+/* Seconds of the same clock.  Steps and loops are timed by fac_now, which tests may replace by a
+ * clock of their own; measurements of a machine take fac_seconds. */
 static inline double fac_seconds(void) { return 1e-9 * (double)fac_now_ns(); }
 double fac_now(void);
 #endif

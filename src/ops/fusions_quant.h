@@ -23,9 +23,11 @@ extern const fac_onnx_attr fac_names_quant_conv[], fac_names_qgemm[], fac_names_
 /* clang-format off */
 #define FAC_QLINEAR_SPELLINGS \
     { "com.microsoft", "QLinearSigmoid", 1, 0, NULL, fac_load_qlinear_sigmoid, 4 }, \
-    { "com.microsoft", "QLinearLeakyRelu", 1, 0, fac_names_leaky, fac_load_qlinear_leaky_relu, 4 }, \
+    { "com.microsoft", "QLinearLeakyRelu", 1, 0, fac_names_leaky, \
+      fac_load_qlinear_leaky_relu, 4 }, \
     { "com.microsoft", "QLinearSoftmax", 1, 0, fac_names_qsoftmax, fac_load_qlinear_softmax, 5 }, \
-    { "com.microsoft", "QLinearAveragePool", 1, 0, fac_names_qpool, fac_load_qlinear_avg_pool, 4 }, \
+    { "com.microsoft", "QLinearAveragePool", 1, 0, fac_names_qpool, \
+      fac_load_qlinear_avg_pool, 4 }, \
     { "com.microsoft", "QLinearConcat", 1, 0, fac_names_concat, fac_load_qlinear_concat, 3 }, \
     { "com.microsoft", "QLinearWhere", 1, 0, NULL, fac_load_qlinear_where, 9 }
 /* clang-format on */

@@ -241,6 +241,60 @@ static void functions_stay_calls_on_request(void **state) {
     }
 }
 
+/* A loop without a trip count that puts x into a sequence until its number says that it ends: once
+ * more for each of `most`. */
+static bytes inserts(int64_t most) {
+    const int64_t zero = 0, one = 1;
+    bytes b = body_head(), g = { 0 }, n = node("Loop", ",true,zero,s", "k,all"), value = { 0 };
+    bytes join = node("ConcatFromSequence", "all", "y"), truth = w_tensor("true", BOOL, "");
+    typed_in(&b, "k", I64, "");
+    w_text(&value, 1, "list");
+    w_sub(&b, INPUT, value);
+    add(&b, node("Add", "k,one", "next"));
+    add(&b, node("Less", "next,most", "more"));
+    add(&b, node("SequenceInsert", "list,x", "longer"));
+    typed_out(&b, "more", BOOL, "");
+    typed_out(&b, "next", I64, "");
+    value = (bytes){ 0 };
+    w_text(&value, 1, "longer");
+    w_sub(&b, OUTPUT, value);
+    attr_graph(&n, "body", b);
+    in(&g, "x", "1");
+    ints(&g, "zero", "", &zero, 1);
+    ints(&g, "one", "", &one, 1);
+    ints(&g, "most", "", &most, 1);
+    w_bytes(&truth, 9, "\1", 1);
+    w_sub(&g, INITIALIZER, truth);
+    add(&g, node("SequenceEmpty", "", "s"));
+    add(&g, n);
+    w_attr_int(&join, "axis", 0);
+    add(&g, join);
+    out(&g, "y");
+    return g;
+}
+
+static void sequences_end_by_their_condition(void **state) {
+    (void)state;
+    fac_graph *g = load(inserts(3));
+    fac_device *cpu = NULL;
+    fac_program *p = NULL;
+    fac_tensor *x = NULL, *y = NULL;
+    fac_error err = { 0 };
+    const float five = 5;
+    assert_int_equal(fac_device_open("cpu", NULL, &cpu, &err), FAC_OK);
+    assert_int_equal(fac_tensor_borrow(FAC_F32, fac_shape(1), NULL, &five, NULL, NULL, &x, &err),
+                     FAC_OK);
+    if (fac_program_new(g, cpu, NULL, &p, &err) || fac_program_run(p, &x, &y, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(fac_tensor_type(y).dims.d[0], 3);
+    fac_tensor_free(x);
+    fac_tensor_free(y);
+    fac_program_free(p);
+    fac_device_free(cpu);
+    fac_graph_free(g);
+    refuses(inserts(5000), FAC_E_UNSUPPORTED, "does not end within 4096 iterations");
+}
+
 /* ---- malformed ---- */
 
 static bytes plain_body(bool cond, const char *carried) {
@@ -325,6 +379,7 @@ int main(void) {
                                         cmocka_unit_test(functions_stay_calls_on_request),
                                         cmocka_unit_test(dead_branches),
                                         cmocka_unit_test(live_branches),
+                                        cmocka_unit_test(sequences_end_by_their_condition),
                                         cmocka_unit_test(malformed),
                                         cmocka_unit_test(deep_nesting) };
     return cmocka_run_group_tests(tests, NULL, NULL);

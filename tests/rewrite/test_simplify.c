@@ -113,8 +113,8 @@ static void neutral(void **state) {
           "input x f32[N,4]\na = exp(x)\ny = div(f32(1), a)\noutput y = y\n" },
         { "a slice of everything, a pad of nothing", 1, "relu", NULL,
           "input x f32[3,40]\n"
-          "a = slice(x, i64{0}, i64{99}, i64{1})\nb = pad(a, i64{0,0,0,0})\ny = relu(b)\noutput y = "
-          "y\n" },
+          "a = slice(x, i64{0}, i64{99}, i64{1})\nb = pad(a, i64{0,0,0,0})\n"
+          "y = relu(b)\noutput y = y\n" },
         { "a slice backwards", -1, "slice", NULL,
           "input x f32[3,40]\n"
           "a = slice(x, i64{-1}, i64{-9}, i64{1}, i64{-1})\ny = relu(a)\noutput y = y\n" },

@@ -8,6 +8,8 @@
 #include "ops/flow.h"
 #include "graph/list.h"
 
+enum { MOST = 1 << 12 }; /* iterations that a graph holds one after the other */
+
 bool fac_loop_has_lists(const fac_onnx_node *n, fac_value *const in[]) {
     for (int i = 0; i < n->nin; i++)
         if (fac_is_list(in[i])) return true;
@@ -67,12 +69,11 @@ static void put(const unrolled *u, int64_t trips, int64_t done, fac_value *out[]
 
 void fac_loop_lists(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[],
                     int formal) {
-    enum { MOST = 1 << 12 };
     const int results = fac_onnx_body_outputs(n, "body") - 1;
     unrolled u = { n, g, NULL, NULL, NULL, formal, results, formal - 2 };
     fac_contents c = { 0 };
     bool again = true;
-    if (!in[0] || !fac_known_numbers(in[0], &c) || c.n != 1 || c.v[0] > MOST ||
+    if ((in[0] && (!fac_known_numbers(in[0], &c) || c.n != 1 || c.v[0] > MOST)) ||
         (n->nin > 1 && in[1] && !fac_flow_always(in[1], &again))) {
         fac_fail_graph(
             g, FAC_E_UNSUPPORTED,
@@ -81,7 +82,8 @@ void fac_loop_lists(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
             (int)MOST);
         return;
     }
-    const int64_t trips = c.v[0] > 0 ? c.v[0] : 0;
+    const int64_t given = in[0] ? c.v[0] : MOST;
+    const int64_t trips = given > 0 ? given : 0;
     if (results < u.carried || results < n->nout || n->nin != formal) {
         fac_fail_graph(g, FAC_E_FORMAT, "Loop has %d inputs and %d outputs, its body %d and %d",
                        n->nin, n->nout, formal, results);
@@ -90,5 +92,10 @@ void fac_loop_lists(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
     int64_t k = 0;
     bool ok = begin(&u, in, trips);
     for (; ok && again && k < trips; k++) ok = iterate(&u, k, trips, &again);
-    if (ok) put(&u, trips, k, out);
+    if (ok && !in[0] && again)
+        fac_fail_graph(g, FAC_E_UNSUPPORTED,
+                       "a Loop that carries sequences does not end within %d iterations",
+                       (int)MOST);
+    else if (ok)
+        put(&u, trips, k, out);
 }

@@ -4,6 +4,8 @@
  * A product of w and a bits is w a products of planes of bits, each an AND that is counted (LQ-Nets
  * 2018, DoReFa-Net 2016).  That is what kernels do up to 4 bits; above these count as integers. */
 #include <math.h>
+#include <stdio.h>
+#include "facula/text.h"
 #include "graph/attr.h"
 #include "op_list.h"
 #include "ops/conv_basis.h"
@@ -224,4 +226,17 @@ void fac_sum_bits(fac_totals *t, const fac_layer *l) {
         t->binary_macs += l->macs;
     else if (bytes)
         t->integer_macs += l->macs;
+}
+
+const char *fac_totals_products(const fac_totals *t, char *to, size_t size) {
+    char few[32], ops[32], bytes[32], floats[32];
+    const double left = t->macs - t->binary_macs - t->integer_macs;
+    snprintf(to, size,
+             "%s multiply-adds of 1 to 4 bits (%s ANDs that are counted), "
+             "%s of up to 8 bits, %s of floats",
+             fac_count_text(t->binary_macs, few, sizeof few),
+             fac_count_text(t->binary_ops, ops, sizeof ops),
+             fac_count_text(t->integer_macs, bytes, sizeof bytes),
+             fac_count_text(left, floats, sizeof floats));
+    return to;
 }

@@ -99,7 +99,7 @@ constant float fac_erfinv_far[] = { -0.000200214257f, 0.000100950558f, 0.0013493
         for (int k = 0; k < STEPS; k++) {                                                          \
             const T off = fabs(x) < (T)0.5 ? erf(y) - x                                            \
                           : x > 0          ? ((T)1 - x) - erfc(y)                                  \
-                                           : erfc(-y) - ((T)1 + x);                                         \
+                                           : erfc(-y) - ((T)1 + x);                                \
             const T u = off / ((T)1.12837916709551257390 * exp(-y * y));                           \
             y -= u / ((T)1 + y * u);                                                               \
         }                                                                                          \

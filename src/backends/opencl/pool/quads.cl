@@ -112,7 +112,8 @@ static inline spot spot_of(const quads *g) {
 #ifdef PTX
 static inline float4 fetch4_f32(global const float *p, bool there, float fill) {
     float4 v;
-    asm("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.f32 %0, %6;\nmov.f32 %1, %6;\nmov.f32 %2, %6;\nmov.f32 %3, %6;\n"
+    asm("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.f32 %0, %6;\nmov.f32 %1, %6;\n"
+        "mov.f32 %2, %6;\nmov.f32 %3, %6;\n"
         "@p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
         : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
         : "l"(p), "r"((int)there), "f"(fill));
@@ -121,7 +122,8 @@ static inline float4 fetch4_f32(global const float *p, bool there, float fill) {
 static inline float4 fetch4_bf16(global const ushort *p, bool there, float fill) {
     const uint one = as_uint(fill) & 0xffff0000, both = one | one >> 16;
     uint2 two;
-    asm("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\nmov.b32 %0, %4;\nmov.b32 %1, %4;\n@p ld.global.nc.v2.u32 {%0, %1}, [%2];\n}"
+    asm("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\nmov.b32 %0, %4;\nmov.b32 %1, %4;\n"
+        "@p ld.global.nc.v2.u32 {%0, %1}, [%2];\n}"
         : "=r"(two.x), "=r"(two.y)
         : "l"(p), "r"((int)there), "r"(both));
     return as_float4((uint4)(two.x << 16, two.x & 0xffff0000, two.y << 16, two.y & 0xffff0000));

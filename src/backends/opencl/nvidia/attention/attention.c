@@ -1,5 +1,5 @@
 /* attention/wgmma: softmax(scale q k^T + mask) v in one pass, see attention.h and
- * kernels/nv_attention.cl. */
+ * nv_attention.cl. */
 #include "graph/attr.h"
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "opencl_solvers.h"

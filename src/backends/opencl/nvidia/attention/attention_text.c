@@ -3,6 +3,7 @@
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "base/error.h"
 #include "cl_nv_attention.h"
+#include "cl_nv_attention_block.h"
 #include "cl_nv_attention_delta.h"
 #include "cl_nv_attention_grad.h"
 #include "cl_nv_attention_grad_keys.h"
@@ -137,6 +138,7 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     }
     if (a->maps && kernel != FAC_NV_DELTA) fac_text_add(to, fac_kernel_nv_maps);
     fac_text_add(to, fac_kernel_nv_attention_tiles);
+    if (forward) fac_text_add(to, fac_kernel_nv_attention_block);
     if (forward) fac_text_add(to, fac_kernel_nv_attention);
     if (kernel == FAC_NV_DELTA) fac_text_add(to, fac_kernel_nv_attention_delta);
     if (kernel == FAC_NV_KEYS || kernel == FAC_NV_QUERIES)

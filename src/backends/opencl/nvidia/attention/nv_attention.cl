@@ -1,122 +1,18 @@
-/* Attention on wgmma: y = softmax(scale q k^T + mask) v, block by block of keys, after Dao et al., "FlashAttention" (2022): when
- * a block raises a row's largest score, what was summed before is scaled down.
+/* Attention on wgmma: y = softmax(scale q k^T + mask) v, block by block of keys, after Dao et al.,
+ * "FlashAttention" (2022): when a block raises a row's largest score, what was summed before is
+ * scaled down.
  *
- * A group of items has GROUPS times 64 queries of one head, four warps for each 64; one item of four more warps asks for k and v,
- * which come through STAGES of local memory, and, with MAPS, for q.  While the units multiply weights of block j - 1 by v, the items
- * make weights of the products of block j, which were asked for before: they stay in registers, as the A operand of the second
+ * A group of items has GROUPS times 64 queries of one head, four warps for each 64; one item of
+ * four more warps asks for k and v, which come through STAGES of local memory, and, with MAPS, for
+ * q.  While the units multiply weights of block j - 1 by v, the items make weights of the products
+ * of block j, which were asked for before: they stay in registers, as the A operand of the second
  * product.
  *
- * Options, beside those of nv_attention_tiles.cl: D, E sizes of a row of q and v, multiples of 16; BLOCK keys of a block; CAUSAL;
- * MASKED with M, the type of the mask, and BOOLS; PAIRS: y takes two numbers at once; LSE: that output is wanted.
- * SCORES(d, a, b, i), SUM_E(d, a, b, i): the two products, i = 0 begins a sum where sums begin; WAITn_x(d): attention_text.c. */
-#define ROWS (64 * GROUPS)
-#define K_BYTES (PANELS(D) * BLOCK * 128)
-#define Q_BYTES (PANELS(D) * 64 * 128)  /* of 64 queries */
-#if NUMBER == 4
-#define V_BYTES (BLOCK / 32 * E * 128)
-#define V_LEAD 1
-#define V_STEP(i) ((i) / 4 * (E * 8) + (i) % 4 * 2)
-#else
-#define V_BYTES (PANELS(E) * BLOCK * 128)
-#define V_LEAD (BLOCK * 8)
-#define V_STEP(i) ((i) * 128)
-#endif
-#define STAGE_BYTES (PARTS * (K_BYTES + V_BYTES))
-#define LN2 0.69314718055994530942f
-
-/* Places; heads of q, of q for one of k, queries, keys, tiles of images, keys before query 0's own, sizes of a row; strides; how
- * many tiles of queries all heads have. */
-typedef struct args {
-    long q, k, v, mask, y, lse, maps;
-    long H, ratio, queries, keys, tiles, before, d, e, q_batch, q_head, q_row, y_batch, y_head, y_row;
-    long k_batch, k_head, k_row, v_batch, v_head, v_row;
-    long m_each, m_group, m_batch, m_head, m_row, m_key, scale, all;
-} args;
-#define TILES(a) (((int)(a)->queries + ROWS - 1) / ROWS)    /* of a head */
-
-/* Of the two rows of an item: largest score and sum of weights until now, what the last block scaled the sums by.
- * first, row0: the first query of the four warps, of the item. */
-typedef struct rows { float top[2], sum[2], factor[2], scale; int first, row0, t; } rows;
-
-INLINE void add_mask(const args *a, const rows *r, float *s, int key0, global const MEMORY(M) *mask) {
-    const float scale = as_float((int)a->scale) * LOG2E;
-    UNROLL for (int i = 0; i < BLOCK / 2; i++) {
-        const int row = r->row0 + (i & 2) * 4, key = key0 + i / 4 * 8 + (i & 1);
-        float x = -INFINITY;
-        if (row < a->queries && key < a->keys) x = mask_at(mask + row * a->m_row + key * a->m_key);
-        s[i] = fma(s[i], scale, x);
-    }
-}
-
-/* Products of block j to weights. */
-INLINE void weigh(const args *a, rows *r, float *s, int j, global const MEMORY(M) *mask) {
-    const int key0 = j * BLOCK + 2 * r->t;
-    const float scale = r->scale;
-    bool edge = j * BLOCK + BLOCK > (int)a->keys;
-#ifdef MASKED
-    add_mask(a, r, s, key0, mask);
-#endif
-#ifdef CAUSAL
-    edge = edge || j * BLOCK + BLOCK - 1 > r->first + (int)a->before;
-#endif
-    if (edge) {
-        UNROLL for (int i = 0; i < BLOCK / 2; i++) {
-            const int key = key0 + i / 4 * 8 + (i & 1);
-#ifdef CAUSAL
-            if (key > r->row0 + (int)a->before + (i & 2) * 4) s[i] = -INFINITY;
-#endif
-            if (key >= (int)a->keys) s[i] = -INFINITY;
-        }
-    }
-    UNROLL for (int k = 0; k < 2; k++) {
-        float top = fmax(s[2 * k], s[2 * k + 1]), sum[2] = { 0, 0 };
-        UNROLL for (int i = 4 + 2 * k; i < BLOCK / 2; i += 4) top = fmax(top, fmax(s[i], s[i + 1]));
-        top = fmax(top, nv_other_lane(top, 1));
-        top = fmax(r->top[k], fmax(top, nv_other_lane(top, 2)));
-        const float base = top == -INFINITY ? 0 : top * scale;      /* -inf - -inf is no number */
-        r->factor[k] = nv_exp2(fma(r->top[k], scale, -base));
-        r->top[k] = top;
-        UNROLL for (int i = 2 * k; i < BLOCK / 2; i += 4) {
-            UNROLL for (int u = 0; u < 2; u++) {
-                s[i + u] = nv_exp2(fma(s[i + u], scale, -base));
-                sum[u] += s[i + u];
-            }
-        }
-        r->sum[k] = fma(r->sum[k], r->factor[k], sum[0] + sum[1]);
-    }
-}
-
-/* What was summed, for scores that are relative to a larger one.  SPLIT: the units add up only one block by themselves, since
- * they truncate; `more` is that block's sum. */
-INLINE void scale_down(float *o, const float *more, const rows *r) {
-    UNROLL for (int i = 0; i < E / 2; i++) {
-#ifdef SPLIT
-        o[i] = (o[i] + more[i]) * r->factor[i >> 1 & 1];
-#else
-        o[i] *= r->factor[i >> 1 & 1];
-#endif
-    }
-}
-
-/* S = q k^T of a block; with both parts of both: high low + low high, then high high, since each step truncates what there is. */
-INLINE void multiply_k(float *s, ulong q, ulong k) {
-#ifdef SPLIT
-    UNROLL for (int i = 0; i < D / STEP; i++) SCORES(s, q + ALONG(i, 64), k + K_BYTES / 16 + ALONG(i, BLOCK), i);
-    UNROLL for (int i = 0; i < D / STEP; i++) SCORES(s, q + Q_BYTES / 16 + ALONG(i, 64), k + ALONG(i, BLOCK), 1);
-#endif
-    UNROLL for (int i = 0; i < D / STEP; i++) SCORES(s, q + ALONG(i, 64), k + ALONG(i, BLOCK), PARTS - 1 + i);
-    NV_WGMMA_COMMIT();
-}
-
-INLINE void multiply_v(float *o, const uint *p, ulong v) {
-#ifdef SPLIT
-    UNROLL for (int i = 0; i < BLOCK / STEP; i++) SUM_E(o, p + 4 * i, v + V_BYTES / 16 + V_STEP(i), i);
-    UNROLL for (int i = 0; i < BLOCK / STEP; i++) SUM_E(o, p + BLOCK / 2 + 4 * i, v + V_STEP(i), 1);
-#endif
-    UNROLL for (int i = 0; i < BLOCK / STEP; i++) SUM_E(o, p + 4 * i, v + V_STEP(i), 1);
-    NV_WGMMA_COMMIT();
-}
-
+ * Options, beside those of nv_attention_tiles.cl: D, E sizes of a row of q and v, multiples of 16;
+ * BLOCK keys of a block; CAUSAL; MASKED with M, the type of the mask, and BOOLS; PAIRS: y takes two
+ * numbers at once; LSE: that output is wanted.
+ * SCORES(d, a, b, i), SUM_E(d, a, b, i): the two products, i = 0 begins a sum where sums begin;
+ * WAITn_x(d): attention_text.c. */
 /* A tile of queries: where it is, and how many blocks of keys it sees. */
 typedef struct tile { int first, b, h, blocks; } tile;
 INLINE int blocks_before(const args *a, int query) {
@@ -135,28 +31,32 @@ INLINE tile tile_of(const args *a, turn u) {
 }
 
 #ifndef MAPS
-/* 64 rows of q, by four warps: asked for, and there.  As they are, where 16 bytes of them can be copied. */
+/* 64 rows of q, by four warps: asked for, and there.  As they are, where 16 bytes of them can be
+ * copied. */
 #if defined(ALIGNED) && (defined(SAME) || NUMBER == 4)
 #define AS_THEY_ARE
 #endif
-INLINE void ask_for_q(const args *a, uint to, global const MEMORY(X) *q, tile w, int group, int item) {
+INLINE void ask_for_q(const args *a, uint to, global const MEMORY(X) *q, tile w, int group,
+                      int item) {
     const int first = w.first + group * 64;
     q += a->q + w.b * a->q_batch + w.h * a->q_head;
 #ifdef AS_THEY_ARE
     const int c = item & 7, r = item >> 3;
     to += r * 128 + ((c ^ (r & 7)) << 4);
     for (int p = 0; p < PANELS(D); p++) {
-        const int left = NUMBER * ((int)a->d - p * PANEL) - 16 * c, bytes = left < 0 ? 0 : left > 16 ? 16 : left;
+        const int left = NUMBER * ((int)a->d - p * PANEL) - 16 * c;
+        const int bytes = clamp(left, 0, 16);
         global const MEMORY(X) *from = q + (bytes ? p * PANEL + c * CHUNK : 0);
         for (int i = r; i < 64; i += 16) {
             const int row = first + i;
-            nv_copy16(to + p * (64 * 128) + (i - r) * 128, from + (row < a->queries ? row : 0) * a->q_row,
-                      row < a->queries ? bytes : 0);
+            nv_copy16(to + p * (64 * 128) + (i - r) * 128,
+                      from + (row < a->queries ? row : 0) * a->q_row, row < a->queries ? bytes : 0);
         }
     }
 #else
     for (int u = item; u < PANELS(D) * 64 * 8; u += 128) {
-        const int c = u % 8, panel = u / 8 % PANELS(D), r = u / 8 / PANELS(D), at = panel * PANEL + c * CHUNK;
+        const int c = u % 8, panel = u / 8 % PANELS(D), r = u / 8 / PANELS(D);
+        const int at = panel * PANEL + c * CHUNK;
         uint4 v[PARTS];
         load_chunk(v, q + (first + r) * a->q_row + at, first + r < a->queries ? (int)a->d - at : 0);
         UNROLL for (int k = 0; k < PARTS; k++)
@@ -172,7 +72,8 @@ INLINE void wait_for_q(uint to, int group, int item) {
         uint raw[4];
         uint4 v[PARTS];
         nv_local_load4(raw, at);
-        const float x[] = { as_float(raw[0]), as_float(raw[1]), as_float(raw[2]), as_float(raw[3]) };
+        const float x[] = { as_float(raw[0]), as_float(raw[1]), as_float(raw[2]),
+                            as_float(raw[3]) };
         chunk_parts(v, x);
         UNROLL for (int k = 0; k < PARTS; k++) put_chunk(at + k * Q_BYTES, v[k]);
     }
@@ -191,8 +92,8 @@ INLINE void wait_for_q(uint to, int group, int item) {
 
 #ifdef MAPS
 enum { Q_MAP, K_MAP, V_MAP, ALL_MAPS };
-INLINE void make_maps(const args *a, uint room, global uchar *maps, global const MEMORY(X) *q, global const MEMORY(X) *k,
-                      global const MEMORY(X) *v, int item) {
+INLINE void make_maps(const args *a, uint room, global uchar *maps, global const MEMORY(X) *q,
+                      global const MEMORY(X) *k, global const MEMORY(X) *v, int item) {
     const long batches = a->all / (TILES(a) * a->H), G = a->H / a->ratio;
     const int map = item >> 5;
     const nv_rows q_rows = ROWS_OF(q, *a, batches, a->H, a->queries, a->d, 64);
@@ -206,24 +107,29 @@ INLINE void make_maps(const args *a, uint room, global uchar *maps, global const
 #endif
 
 /* As many groups of items as there are compute units, one tile after the other. */
-kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, global const STREAM *k, global const STREAM *v,
-                                   global const MEMORY(M) *mask, global MEMORY(X) *y, global float *lse, global uchar *maps) {
-    local uchar memory[Q_TILES * PARTS * GROUPS * Q_BYTES + STAGES * STAGE_BYTES] __attribute__((aligned(1024)));
+kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, global const STREAM *k,
+                                   global const STREAM *v, global const MEMORY(M) *mask,
+                                   global MEMORY(X) *y, global float *lse, global uchar *maps) {
+    local uchar memory[Q_TILES * PARTS * GROUPS * Q_BYTES + STAGES * STAGE_BYTES]
+        __attribute__((aligned(1024)));
     local ulong bars[4 * STAGES + 2 * Q_TILES];
 #ifdef MAPS
     local uchar room[ALL_MAPS * 128] __attribute__((aligned(128)));
 #endif
     const int lid = get_local_id(0), item = lid & 127, all = (int)a.all, tiles = TILES(&a);
-    const uint q_at = LOCAL_AT(memory), k_at = q_at + Q_TILES * PARTS * GROUPS * Q_BYTES, v_at = k_at + STAGES * PARTS * K_BYTES;
-    const uint k_full = LOCAL_AT(bars), k_empty = k_full + 8 * STAGES, v_full = k_empty + 8 * STAGES;
-    const uint v_empty = v_full + 8 * STAGES, q_full = v_empty + 8 * STAGES, q_empty = q_full + 8 * Q_TILES;
+    const uint q_at = LOCAL_AT(memory), k_at = q_at + Q_TILES * PARTS * GROUPS * Q_BYTES;
+    const uint v_at = k_at + STAGES * PARTS * K_BYTES;
+    const uint k_full = LOCAL_AT(bars), k_empty = k_full + 8 * STAGES;
+    const uint v_full = k_empty + 8 * STAGES, v_empty = v_full + 8 * STAGES;
+    const uint q_full = v_empty + 8 * STAGES, q_empty = q_full + 8 * Q_TILES;
     int n = 0, turns = 0;                       /* blocks and tiles before */
     if (lid == 0) {
         UNROLL for (int i = 0; i < STAGES; i++) {
             nv_barrier_init(k_full + 8 * i, 1), nv_barrier_init(v_full + 8 * i, 1);
             nv_barrier_init(k_empty + 8 * i, GROUPS), nv_barrier_init(v_empty + 8 * i, GROUPS);
         }
-        UNROLL for (int i = 0; i < Q_TILES; i++) nv_barrier_init(q_full + 8 * i, 1), nv_barrier_init(q_empty + 8 * i, GROUPS);
+        UNROLL for (int i = 0; i < Q_TILES; i++)
+            nv_barrier_init(q_full + 8 * i, 1), nv_barrier_init(q_empty + 8 * i, GROUPS);
         nv_barriers_made();
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -242,11 +148,12 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
             nv_barrier_wait(q_empty + 8 * place, turns / Q_TILES & 1 ^ 1);
             nv_barrier_expect(q_full + 8 * place, GROUPS * Q_BYTES);
             for (int i = 0; i < GROUPS; i++)
-                bring_box(q_at + (place * GROUPS + i) * Q_BYTES, at + Q_MAP * 128, PANELS(D), 64, w.first + i * 64, w.h, w.b,
-                          q_full + 8 * place);
+                bring_box(q_at + (place * GROUPS + i) * Q_BYTES, at + Q_MAP * 128, PANELS(D), 64,
+                          w.first + i * 64, w.h, w.b, q_full + 8 * place);
 #else
             const long from = ((long)w.b * (a.H / a.ratio) + kv) * a.tiles;
-            global const uchar *k_tile = k + a.k + from * (PARTS * K_BYTES), *v_tile = v + a.v + from * (PARTS * V_BYTES);
+            global const uchar *k_tile = k + a.k + from * (PARTS * K_BYTES),
+                               *v_tile = v + a.v + from * (PARTS * V_BYTES);
 #endif
             for (int j = 0; j < w.blocks; j++, n++) {
                 const int s = n % STAGES;
@@ -254,25 +161,28 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
                 nv_barrier_wait(k_empty + 8 * s, phase);
                 nv_barrier_expect(k_full + 8 * s, PARTS * K_BYTES);
 #ifdef MAPS
-                bring_box(k_at + s * K_BYTES, at + K_MAP * 128, PANELS(D), BLOCK, j * BLOCK, kv, w.b, k_full + 8 * s);
+                bring_box(k_at + s * K_BYTES, at + K_MAP * 128, PANELS(D), BLOCK, j * BLOCK, kv,
+                          w.b, k_full + 8 * s);
 #else
-                nv_bulk_load(k_at + s * (PARTS * K_BYTES), k_tile + (size_t)j * (PARTS * K_BYTES), PARTS * K_BYTES,
-                             k_full + 8 * s);
+                nv_bulk_load(k_at + s * (PARTS * K_BYTES), k_tile + (size_t)j * (PARTS * K_BYTES),
+                             PARTS * K_BYTES, k_full + 8 * s);
 #endif
                 nv_barrier_wait(v_empty + 8 * s, phase);
                 nv_barrier_expect(v_full + 8 * s, PARTS * V_BYTES);
 #ifdef MAPS
-                bring_box(v_at + s * V_BYTES, at + V_MAP * 128, PANELS(E), BLOCK, j * BLOCK, kv, w.b, v_full + 8 * s);
+                bring_box(v_at + s * V_BYTES, at + V_MAP * 128, PANELS(E), BLOCK, j * BLOCK, kv,
+                          w.b, v_full + 8 * s);
 #else
-                nv_bulk_load(v_at + s * (PARTS * V_BYTES), v_tile + (size_t)j * (PARTS * V_BYTES), PARTS * V_BYTES,
-                             v_full + 8 * s);
+                nv_bulk_load(v_at + s * (PARTS * V_BYTES), v_tile + (size_t)j * (PARTS * V_BYTES),
+                             PARTS * V_BYTES, v_full + 8 * s);
 #endif
             }
         }
         return;
     }
     MORE();
-    const int group = lid >> 7, lane = lid & 31, t = lane & 3, mine = group * 64 + (item >> 5) * 16 + (lane >> 2);
+    const int group = lid >> 7, lane = lid & 31, t = lane & 3;
+    const int mine = group * 64 + (item >> 5) * 16 + (lane >> 2);
     const ulong dk = describe(k_at, 1), dv = describe(v_at, V_LEAD);
     float s[BLOCK / 2], o[E / 2];
     uint p[PARTS * BLOCK * NUMBER / 8];
@@ -283,7 +193,8 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
 #endif
     turn u = first_turn();
 #ifndef MAPS
-    if (is_turn(u, all, tiles)) ask_for_q(&a, q_at + group * (PARTS * Q_BYTES), q, tile_of(&a, u), group, item);
+    if (is_turn(u, all, tiles))
+        ask_for_q(&a, q_at + group * (PARTS * Q_BYTES), q, tile_of(&a, u), group, item);
 #endif
     for (; is_turn(u, all, tiles); turns++) {
         const tile w = tile_of(&a, u);
@@ -295,13 +206,16 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
 #else
         wait_for_q(here, group, item);
         if (Q_TILES == 2 && is_turn(u, all, tiles))
-            ask_for_q(&a, q_at + ((place ^ 1) * GROUPS + group) * (PARTS * Q_BYTES), q, tile_of(&a, u), group, item);
+            ask_for_q(&a, q_at + ((place ^ 1) * GROUPS + group) * (PARTS * Q_BYTES), q,
+                      tile_of(&a, u), group, item);
 #endif
         const ulong dq = describe(here, 1);
         const int row0 = w.first + mine, seen = blocks_before(&a, w.first + group * 64 + 64);
         const int blocks = seen < w.blocks ? seen : w.blocks;       /* of these four warps */
         UNROLL for (int i = 0; i < E / 2; i++) o[i] = 0;
-        rows r = { .top = { -INFINITY, -INFINITY }, .first = w.first + group * 64, .row0 = row0, .t = t };
+        rows r = {
+            .top = { -INFINITY, -INFINITY }, .first = w.first + group * 64, .row0 = row0, .t = t
+        };
 #ifdef MASKED
         r.scale = 1;
         global const MEMORY(M) *m_at = mask + MASK_OF(a, w.b, w.h);
@@ -349,10 +263,11 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
         UNROLL for (int k = 0; k < 2; k++) {
             r.sum[k] += nv_other_lane(r.sum[k], 1);
             r.sum[k] += nv_other_lane(r.sum[k], 2);
-            r.factor[k] = r.sum[k] > 0 ? 1 / r.sum[k] : 0;      /* a query that saw no key gives zeros */
+            r.factor[k] = r.sum[k] > 0 ? 1 / r.sum[k] : 0; /* a query that saw no key gives zeros */
         }
         scale_down(o, more, &r);
-        put_rows(y + a.y + w.b * a.y_batch + w.h * a.y_head, a.y_row, row0, (int)a.queries, (int)a.e, E, t, o, 1);
+        put_rows(y + a.y + w.b * a.y_batch + w.h * a.y_head, a.y_row, row0, (int)a.queries,
+                 (int)a.e, E, t, o, 1);
 #ifdef LSE
         UNROLL for (int k = 0; k < 2; k++)
             if (t == 0 && row0 + 8 * k < a.queries)
@@ -360,7 +275,8 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
                     r.sum[k] > 0 ? LN2 * (r.top[k] * r.scale + log2(r.sum[k])) : 0;
 #endif
 #ifdef CAUSAL
-        /* Blocks that only other warps of the group see: all four wait, since parity tells two phases only, and then free them. */
+        /* Blocks that only other warps of the group see: all four wait, since parity tells two
+         * phases only, and then free them. */
         for (int j = blocks; j < w.blocks; j++) {
             const int at = (n + j) % STAGES;
             nv_barrier_wait(k_full + 8 * at, (n + j) / STAGES & 1);

@@ -31,7 +31,8 @@ INLINE uint nv_other_word(uint x, int mask) {
  */
 INLINE void nv_barrier_arrive_if(uint b, bool arrives) {
     asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\n@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}\n" ::
+        "{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\n"
+        "@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}\n" ::
             "r"(b),
         "r"((uint)arrives)
         : "memory");

@@ -6,6 +6,7 @@
 #include "cl_nv_conv_stream.h"
 #include "cl_nv_conv_stream_end.h"
 #include "cl_nv_conv_stream_pool.h"
+#include "cl_nv_conv_stream_product.h"
 #include "cl_nv_conv_stream_use.h"
 #include "cl_nv_maps.h"
 #include "cl_nv_moments.h"
@@ -83,6 +84,7 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     fac_text_add(to, fac_kernel_nv_conv_stream);
     if (q->c.pooled) fac_text_add(to, fac_kernel_nv_conv_stream_pool);
     if (q->kept) fac_text_add(to, fac_kernel_nv_conv_stream_end);
+    fac_text_add(to, fac_kernel_nv_conv_stream_product);
     fac_text_add(to, fac_kernel_nv_conv_stream_use);
     return !to->failed;
 }

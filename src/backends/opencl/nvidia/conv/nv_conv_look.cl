@@ -119,7 +119,8 @@ INLINE uint load1_or_zero(global const XMEM *p, int there) {
 #else
     uint v;
     asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\nmov.u32 %0, 0;\n@p ld.global.nc.u32 %0, [%1];\n}\n"
+        "{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\nmov.u32 %0, 0;\n@p ld.global.nc.u32 %0, [%1];\n"
+        "}\n"
         : "=&r"(v)
         : "l"(p), "r"(there));
     return v;

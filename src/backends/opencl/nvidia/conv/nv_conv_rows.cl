@@ -43,7 +43,8 @@
 #endif
 INLINE void load16_or_zero(uint *v, global const XMEM *p, int there) {
     asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
+        "{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\n"
+        "mov.u32 %2, 0;\nmov.u32 %3, 0;\n"
         "@p ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];\n}\n"
         : "=&r"(v[0]), "=&r"(v[1]), "=&r"(v[2]), "=&r"(v[3])
         : "l"(p), "r"(there));

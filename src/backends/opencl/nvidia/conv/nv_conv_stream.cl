@@ -4,8 +4,8 @@
  * Every group of items stays and takes tile after tile.  Its first four warps only bring data: two
  * of them activations (16 bytes an item; MAPPED: one of them, boxes), one the packed weights (bulk
  * copies), one the operand that is added to the result.  The other warps, in CONSUMERS groups of
- * four, only multiply and finish (nv_conv_stream_use.cl, after this text).  TEAM of them share a
- * tile, so with CONSUMERS > TEAM one team finishes its tile while the other one multiplies.
+ * four, only multiply (nv_conv_stream_product.cl) and finish (nv_conv_stream_use.cl).  TEAM of them
+ * share a tile, so with CONSUMERS > TEAM one team finishes its tile while the other one multiplies.
  *
  * A stage of A is AROWS rows of 128 bytes of channels, one of B BN rows of the packed weights; both
  * lie as wgmma's descriptors with a swizzle of 128 bytes want them.  Three ways to fill A:

@@ -1,147 +1,10 @@
-/* The other half of nv_conv_stream.cl: what the consumers do with the stages that come, and the kernel.
- *
- * Teams multiply one after the other: a barrier only tells its last phase from the one before, so nobody may wait for a stage
- * that another team has still to wait for.  `next` of multiply() is where the other team waits. */
-
-enum { EMPTY_TILE = 5 };                        /* and the next two: barriers that nothing else uses */
-
-/* A ring of stages as one of its readers sees it. */
-typedef struct { uint base, at, full, empty, parity; int stage; } ring;      /* at: of this reader's rows */
-INLINE void step_on(ring *r, int of) {
-    if (++r->stage == of) r->stage = 0, r->parity ^= 1;
-}
-/* Past the stages of another team's tile. */
-INLINE void pass(ring *r, int count, int of) {
-    const int next = r->stage + count;
-    r->stage = next % of, r->parity ^= next / of & 1;
-}
-
-/* A tap of the halo is as many rows further on. */
-INLINE int rows_apart(const sizes *s, int i, int j) {
-#if POOL
-    return i * SPAN + j;
-#else
-    return HALO ? (s->tall.origin + 1 + i * s->tall.far) * s->line + s->wide.origin + 1 + j * s->wide.far : 0;
-#endif
-}
-
-#if SPLIT
-INLINE void local_store4(uint at, const uint *v) {
-    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
-}
-
-/* Waits for a stage of A and writes the low parts of its rows, of those that this consumer multiplies: `low` bytes further on. */
-INLINE void split(const ring *a, uint low, int item) {
-    const int items = HALO ? 128 * CONSUMERS : 128, chunks = 8 * (HALO ? AROWS : OWN_ROWS), first = HALO ? item : item & 127;
-    const uint from = (HALO ? a->base : a->at) + a->stage * A_BYTES;
-    nv_barrier_wait(a->full + 8 * a->stage, a->parity);
-    for (int c = first; c < chunks; c += 2 * items) {
-        uint v[2][4];
-        UNROLL for (int i = 0; i < 2; i++)
-            if (c + i * items < chunks) nv_local_load4(v[i], from + 16 * (c + i * items));
-        UNROLL for (int i = 0; i < 2; i++)
-            if (c + i * items < chunks) {
-                UNROLL for (int k = 0; k < 4; k++) v[i][k] = nv_low(as_float(v[i][k]));
-                local_store4(from + low + 16 * (c + i * items), v[i]);
-            }
-    }
-    nv_proxy_fence();
-    if (HALO) nv_meet(2, items);
-    else nv_meet(2 + (item >> 7), items);
-}
-
-/* One step as three products; the next stage of A is split while they run. */
-INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b, uint low, int item, uint next) {
-    const bool speaks = (item & 127) == 0;
-    float part[ROWS][BN / 2];
-    int done = 0;
-    UNROLL for (int m = 0; m < ROWS; m++) UNROLL for (int i = 0; i < BN / 2; i++) sums[m][i] = part[m][i] = 0;
-    if (s->blocks * s->tall.taps * s->wide.taps == 0) {
-        if (TEAMS > 1 && speaks) nv_barrier_arrive(next);
-        return;
-    }
-    split(a, low, item);
-    for (int block = 0; block < s->blocks; block++)
-        for (int i = 0; i < s->tall.taps; i++)
-            for (int j = 0; j < s->wide.taps; j++) {
-                const bool last_tap = i == s->tall.taps - 1 && j == s->wide.taps - 1, last = last_tap && block == s->blocks - 1;
-                const int apart = rows_apart(s, i, j);
-                const uint at = a->at + a->stage * A_BYTES + apart * STEP_BYTES, of_b = b->at + b->stage * B_BYTES;
-                nv_barrier_wait(b->full + 8 * b->stage, b->parity);
-                const ulong high_a = nv_descriptor128(at), low_a = nv_descriptor128(at + low), high_b = nv_descriptor128(of_b),
-                            low_b = nv_descriptor128(of_b + BN * STEP_BYTES);
-                NV_WGMMA_FENCE();
-                UNROLL for (int m = 0; m < ROWS; m++) {
-                    const int rows = m * (64 * STEP_BYTES >> 4);
-                    UNROLL for (int k = 0; k < 4; k++) {
-                        WGMMA(part[m], low_a + 2 * k + rows, high_b + 2 * k);
-                        WGMMA(part[m], high_a + 2 * k + rows, low_b + 2 * k);
-                        WGMMA(part[m], high_a + 2 * k + rows, high_b + 2 * k);
-                    }
-                }
-                NV_WGMMA_COMMIT();
-                if (TEAMS > 1 && speaks && last) nv_barrier_arrive(next);
-                ring after = *a;
-                step_on(&after, SA);
-                if (HALO ? i == 1 && j == 1 && block < s->blocks - 1 : !last) split(&after, low, item);
-                UNROLL for (int m = 0; m < ROWS; m++) WGMMA_WAIT(part[m]);
-                if (speaks) nv_barrier_arrive(b->empty + 8 * b->stage);
-                step_on(b, SB);
-                if (!HALO || last_tap) {
-                    if (speaks) nv_barrier_arrive(a->empty + 8 * a->stage);
-                    *a = after;
-                }
-                if (++done == SUMMED || last) {
-                    UNROLL for (int m = 0; m < ROWS; m++)
-                        UNROLL for (int e = 0; e < BN / 2; e++) sums[m][e] += part[m][e], part[m][e] = 0;
-                    done = 0;
-                }
-            }
-}
-#else
-INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b, uint low, int item, uint next) {
-    const bool speaks = (item & 127) == 0;
-    int old_a = -1, old_b = -1;
-    uint at = 0;
-    UNROLL for (int m = 0; m < ROWS; m++) UNROLL for (int i = 0; i < BN / 2; i++) sums[m][i] = 0;
-    for (int block = 0; block < s->blocks; block++)
-        for (int i = 0; i < s->tall.taps; i++)
-            for (int j = 0; j < s->wide.taps; j++) {
-                if (!HALO || (i == 0 && j == 0)) {
-                    nv_barrier_wait(a->full + 8 * a->stage, a->parity);
-                    if (!MAPPED) nv_proxy_fence();
-                    at = a->at + a->stage * A_BYTES;
-                }
-                nv_barrier_wait(b->full + 8 * b->stage, b->parity);
-                const int apart = rows_apart(s, i, j);
-                const ulong from_a = nv_descriptor128(at + apart * STEP_BYTES),
-                            from_b = nv_descriptor128(b->at + b->stage * B_BYTES);
-                NV_WGMMA_FENCE();
-                UNROLL for (int k = 0; k < 4; k++)
-                    UNROLL for (int m = 0; m < ROWS; m++)
-                        WGMMA(sums[m], from_a + 2 * k + m * (BLOCK_ROWS * STEP_BYTES >> 4), from_b + 2 * k);
-                NV_WGMMA_COMMIT();
-                NV_WGMMA_WAIT(1);
-                if (speaks) {                   /* the step before this one has read its stages */
-                    if (old_b >= 0) nv_barrier_arrive(b->empty + 8 * old_b);
-                    if (old_a >= 0) nv_barrier_arrive(a->empty + 8 * old_a);
-                }
-                old_b = b->stage, old_a = -1;
-                step_on(b, SB);
-                if (!HALO || (i == s->tall.taps - 1 && j == s->wide.taps - 1)) old_a = a->stage, step_on(a, SA);
-            }
-    if (TEAMS > 1 && speaks) nv_barrier_arrive(next);
-    UNROLL for (int m = 0; m < ROWS; m++) WGMMA_WAIT(sums[m]);
-    if (speaks && old_b >= 0) {
-        nv_barrier_arrive(b->empty + 8 * old_b);
-        nv_barrier_arrive(a->empty + 8 * old_a);
-    }
-}
-#endif
+/* The end of nv_conv_stream.cl: what the consumers do with the sums of a tile
+ * (nv_conv_stream_product.cl made them), and the kernel. */
 
 /* The four neighbouring channels 16 q + 4 t of row g + 8 i: that is how weights are packed. */
 #define FOUR(sums, q, i) \
-    { (sums)[8 * (q) + 2 * (i)], (sums)[8 * (q) + 2 * (i) + 1], (sums)[8 * (q) + 4 + 2 * (i)], (sums)[8 * (q) + 5 + 2 * (i)] }
+    { (sums)[8 * (q) + 2 * (i)], (sums)[8 * (q) + 2 * (i) + 1], \
+      (sums)[8 * (q) + 4 + 2 * (i)], (sums)[8 * (q) + 5 + 2 * (i)] }
 
 #if KEEPS
 #define KEPT_PARAM , moments_kept *kept
@@ -159,32 +22,38 @@ INLINE void multiply(const sizes *s, float sums[ROWS][BN / 2], ring *a, ring *b,
 #endif
 
 #if FORESEEN
-/* What this warp's rows of a tile will be finished with, on its way to the second cache while they are multiplied: loads into
- * registers, which are few, then wait for that cache only. */
-INLINE void foresee(const sizes *s, const ends *e, int tile, int row0, int warp, int lane EXTRA_PARAMS) {
+/* What this warp's rows of a tile will be finished with, on its way to the second cache while they
+ * are multiplied: loads into registers, which are few, then wait for that cache only. */
+INLINE void foresee(const sizes *s, const ends *e, int tile, int row0, int warp,
+                    int lane EXTRA_PARAMS) {
     const int first = tile % s->across * BN, rest = s->rows - first;
     if (lane >= 16) return;
     UNROLL for (int m = 0; m < ROWS; m++) {
         spot at;
-        if (find(s, e, row0 + m * 64 + warp * 16 + lane, &at)) foresee_row(e, &at, first, rest < BN ? rest : BN EXTRA_ARGS);
+        if (find(s, e, row0 + m * 64 + warp * 16 + lane, &at))
+            foresee_row(e, &at, first, rest < BN ? rest : BN EXTRA_ARGS);
     }
 }
 #endif
 
-/* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read before the first of them is
- * stored: what is stored would hold back what is read after it.
+/* Each warp has 16 rows of each block for itself.  Extras of AHEAD groups of channels are read
+ * before the first of them is stored: what is stored would hold back what is read after it.
  * own: this consumer's rows in local memory, if results go so. */
-INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y, local RESULT *own, int tile,
-                        int row0, int warp, int lane MOMENTS_PARAMS EXTRA_PARAMS) {
+INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2], global RESULT *y,
+                        local RESULT *own, int tile, int row0, int warp,
+                        int lane MOMENTS_PARAMS EXTRA_PARAMS) {
     const int g = lane >> 2, t = lane & 3, first = tile % s->across * BN;
     UNROLL for (int m = 0; m < ROWS; m++) {
         const int row = m * 64 + warp * 16 + g;
         spot to[2];
         bool there[2] = { true, true };
-        if (!SLOTS) UNROLL for (int i = 0; i < 2; i++) there[i] = find(s, e, row0 + row + 8 * i, &to[i]);
+        if (!SLOTS)
+            UNROLL for (int i = 0; i < 2; i++) there[i] = find(s, e, row0 + row + 8 * i, &to[i]);
 #ifdef NORM
-        bool real[2] = { there[0], there[1] };  /* a place in local memory may be none of the image */
-        if (SLOTS) UNROLL for (int i = 0; i < 2; i++) real[i] = find(s, e, row0 + row + 8 * i, &to[i]);
+        /* a place in local memory may be none of the image */
+        bool real[2] = { there[0], there[1] };
+        if (SLOTS)
+            UNROLL for (int i = 0; i < 2; i++) real[i] = find(s, e, row0 + row + 8 * i, &to[i]);
 #endif
         UNROLL for (int q0 = 0; q0 < BN / 16; q0 += AHEAD) {
             more with[AHEAD][2];
@@ -196,7 +65,8 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
                 with[q][1] = with[q][0];
                 UNROLL for (int i = 0; i < 2; i++) {
 #if SLOTS && ADDED
-                    LOCAL_GET4(with[q][i].v[ADDED - 1], own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t);
+                    LOCAL_GET4(with[q][i].v[ADDED - 1],
+                               own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t);
 #elif !SLOTS
                     if (there[i]) more_of_pixel(e, &to[i], channel, &with[q][i] EXTRA_ARGS);
 #endif
@@ -214,7 +84,11 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #ifdef NORM
                     float along[4];
                     norm4(v, along, &with[q][i]);
-                    if (real[i]) UNROLL for (int j = 0; j < 4; j++) whole[0][j] += v[j], whole[1][j] += along[j];
+                    if (real[i])
+                        UNROLL for (int j = 0; j < 4; j++) {
+                            whole[0][j] += v[j];
+                            whole[1][j] += along[j];
+                        }
 #endif
 #if SLOTS
                     LOCAL_PUT4(own + (row + 8 * i) * PITCH + 16 * (q0 + q) + 4 * t, v);
@@ -229,7 +103,8 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #ifdef NORM
                 float *const kept = sums[m] + 8 * (q0 + q);
                 UNROLL for (int i = 0; i < 2; i++)
-                    UNROLL for (int j = 0; j < 4; j++) kept[2 * i + 4 * (j / 2) + j % 2] = whole[i][j];
+                    UNROLL for (int j = 0; j < 4; j++)
+                        kept[2 * i + 4 * (j / 2) + j % 2] = whole[i][j];
 #endif
             }
         }
@@ -242,7 +117,8 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
             const int r = m * 64 + warp * 16 + lane;
             spot to;
             if (find(s, e, row0 + r, &to))
-                nv_bulk_store(y + e->p[0].at + to.at[0] + first, LOCAL_AT(own + r * PITCH), row_bytes(s, tile));
+                nv_bulk_store(y + e->p[0].at + to.at[0] + first, LOCAL_AT(own + r * PITCH),
+                              row_bytes(s, tile));
         }
         NV_BULK_COMMIT();
     }
@@ -253,20 +129,22 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
         float mean[MOMENT_COLUMNS], m2[MOMENT_COLUMNS];
         spot unused;
         if (row0 + m * 64 >= s->positions) continue;
-        const float n = nv_columns(sums[m], find(s, e, row, &unused), find(s, e, row + 8, &unused), own_moments, 8 + consumer,
-                                   32 * warp + lane, mean, m2);
+        const float n = nv_columns(sums[m], find(s, e, row, &unused), find(s, e, row + 8, &unused),
+                                   own_moments, 8 + consumer, 32 * warp + lane, mean, m2);
 #if KEEPS
         keep_moments(kept, mean, m2, n);
 #else
         const int part = s->first_part + row0 / 64 + m;
-        nv_put_columns(mean, m2, n, 32 * warp + lane, first, s->rows, s->rows, moments + s->moments + (long)part * 2 * s->rows,
+        nv_put_columns(mean, m2, n, 32 * warp + lane, first, s->rows, s->rows,
+                       moments + s->moments + (long)part * 2 * s->rows,
                        moments + s->moments + (long)s->parts * 2 * s->rows + part);
 #endif
     }
 #endif
 }
 
-kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const MEM *restrict x, global const MEM *restrict w,
+kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const MEM *restrict x,
+                                     global const MEM *restrict w,
                                      global RESULT *restrict y EXTRA_PARAMS
 #if MOMENTS
                                      , global float *restrict moments
@@ -275,8 +153,9 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
                                      , global uchar *restrict maps
 #endif
 #if KEEPS
-                                     , const endings to, global float *of_channels0, global float *of_channels1,
-                                     global const float *var, global uint *done
+                                     , const endings to, global float *of_channels0,
+                                     global float *of_channels1, global const float *var,
+                                     global uint *done
 #endif
                                      ) {
     local char stages_a[SA * A_BYTES * (1 + SPLIT)] __attribute__((aligned(1024)));
@@ -298,24 +177,35 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
     moments_kept kept = { .n = 0 };
 #endif
     const int item = get_local_id(0), warp = item >> 5 & 3, lane = item & 31;
-    ring a = { .at = LOCAL_AT(stages_a), .full = LOCAL_AT(barriers) }, b = { .at = LOCAL_AT(stages_b) };
-    a.empty = a.full + 8 * SA, b.full = a.empty + 8 * SA, b.empty = b.full + 8 * SB;
-    const uint full = b.empty + 8 * SB, empty = full + 8 * CONSUMERS * SLOTS, turns = empty + 8 * CONSUMERS * SLOTS;
+    ring a = { .at = LOCAL_AT(stages_a), .full = LOCAL_AT(barriers) },
+         b = { .at = LOCAL_AT(stages_b) };
+    a.empty = a.full + 8 * SA;
+    b.full = a.empty + 8 * SA;
+    b.empty = b.full + 8 * SB;
+    const uint full = b.empty + 8 * SB, empty = full + 8 * CONSUMERS * SLOTS;
+    const uint turns = empty + 8 * CONSUMERS * SLOTS;
     if (item == 0) {
-        for (int i = 0; i < SA; i++) nv_barrier_init(a.full + 8 * i, FILLERS), nv_barrier_init(a.empty + 8 * i, TEAM);
-        for (int i = 0; i < SB; i++) nv_barrier_init(b.full + 8 * i, 1), nv_barrier_init(b.empty + 8 * i, TEAM);
-        for (int i = 0; i < CONSUMERS * SLOTS; i++) nv_barrier_init(full + 8 * i, 32), nv_barrier_init(empty + 8 * i, 64);
+        for (int i = 0; i < SA; i++)
+            nv_barrier_init(a.full + 8 * i, FILLERS), nv_barrier_init(a.empty + 8 * i, TEAM);
+        for (int i = 0; i < SB; i++)
+            nv_barrier_init(b.full + 8 * i, 1), nv_barrier_init(b.empty + 8 * i, TEAM);
+        for (int i = 0; i < CONSUMERS * SLOTS; i++)
+            nv_barrier_init(full + 8 * i, 32), nv_barrier_init(empty + 8 * i, 64);
         for (int i = 0; i < TEAMS; i++) nv_barrier_init(turns + 8 * i, TEAM);
         nv_barriers_made();
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item < 128) {
 #if MAPPED
-        if (warp == 0) bring_a(&all, (global const char *)x, maps, LOCAL_AT(room), a.at, a.full, a.empty, lane);
+        if (warp == 0)
+            bring_a(&all, (global const char *)x, maps, LOCAL_AT(room), a.at, a.full, a.empty,
+                    lane);
 #else
-        if (warp < 2) bring_a(&all, (global const char *)x + (all.x << 4), rows, a.at, a.full, a.empty, item);
+        if (warp < 2)
+            bring_a(&all, (global const char *)x + (all.x << 4), rows, a.at, a.full, a.empty, item);
 #endif
-        else if (warp == 2 && lane == 0) bring_b(&all, (global const char *)w, b.at, b.full, b.empty);
+        else if (warp == 2 && lane == 0)
+            bring_b(&all, (global const char *)w, b.at, b.full, b.empty);
 #if ADDED
         else if (warp == 3) bring_added(&all, &e, LOCAL_AT(results), full, empty, lane EXTRA_ARGS);
 #endif
@@ -340,7 +230,8 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
 #endif
         /* the first team goes ahead once uncalled */
         if (TEAMS > 1) nv_barrier_wait(turns + 8 * team, (turn / TEAMS & 1) ^ (team == 0));
-        /* without a step nothing else keeps the warps of a team together, and one that comes two turns late waits for ever */
+        /* without a step nothing else keeps the warps of a team together, and one that comes two
+         * turns late waits for ever */
         if (TEAMS > 1 && s->tall.taps * s->wide.taps == 0) nv_meet(EMPTY_TILE + consumer, 128);
         multiply(s, sums, &a, &b, SA * A_BYTES, item - 128, turns + 8 * ((team + 1) % TEAMS));
 #if POOL
@@ -351,11 +242,13 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
             /* stores have read their rows: of the tile before, or of the one before that */
             if (SLOTS == 1 || ADDED) NV_BULK_WAIT_READ(0);
             else NV_BULK_WAIT_READ(1);
-            if (ADDED && SLOTS > 1 && use) nv_barrier_arrive(empty + 8 * (consumer * SLOTS + (use - 1) % SLOTS));
+            if (ADDED && SLOTS > 1 && use)
+                nv_barrier_arrive(empty + 8 * (consumer * SLOTS + (use - 1) % SLOTS));
         }
         if (ADDED) nv_barrier_wait(full + 8 * slot, use / SLOTS & 1);
         else warp_meet();
-        finish_tile(s, &e, sums, y, results + slot * SLOT, tile, row0, warp, lane MOMENTS_ARGS EXTRA_ARGS);
+        finish_tile(s, &e, sums, y, results + slot * SLOT, tile, row0, warp,
+                    lane MOMENTS_ARGS EXTRA_ARGS);
         if (ADDED && SLOTS == 1 && lane < 16) {
             NV_BULK_WAIT_READ(0);
             nv_barrier_arrive(empty + 8 * slot);
@@ -365,7 +258,8 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
 #endif
     }
 #if KEEPS
-    end_moments(&all, &to, &kept, of_rows, stages_a, &last, item - 128, moments, of_channels0, of_channels1, var, done);
+    end_moments(&all, &to, &kept, of_rows, stages_a, &last, item - 128, moments, of_channels0,
+                of_channels1, var, done);
 #endif
 #if SLOTS
     if (lane < 16) NV_BULK_WAIT(0);

@@ -52,7 +52,8 @@ INLINE uint nv_quot(uint x, uint m, uint s) { return (uint)((ulong)x * m >> s); 
 #define WORDS (8 * sizeof(MEM) / 4)
 INLINE void load_words(uint *v, global const void *p, int there) {
     asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\nmov.u32 %2, 0;\nmov.u32 %3, 0;\n"
+        "{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.u32 %0, 0;\nmov.u32 %1, 0;\n"
+        "mov.u32 %2, 0;\nmov.u32 %3, 0;\n"
         "@p ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];\n}\n"
         : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
         : "l"(p), "r"(there));

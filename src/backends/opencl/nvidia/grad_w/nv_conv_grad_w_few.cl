@@ -35,13 +35,15 @@ INLINE uint load_one(global const MEM *p, int there) {
 #ifdef HALVES
     ushort v;
     asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\nmov.u16 %0, 0;\n@p ld.global.nc.u16 %0, [%1];\n}\n"
+        "{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\nmov.u16 %0, 0;\n@p ld.global.nc.u16 %0, [%1];\n"
+        "}\n"
         : "=h"(v)
         : "l"(p), "r"(there));
 #else
     uint v;
     asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\nmov.u32 %0, 0;\n@p ld.global.nc.u32 %0, [%1];\n}\n"
+        "{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\nmov.u32 %0, 0;\n@p ld.global.nc.u32 %0, [%1];\n"
+        "}\n"
         : "=r"(v)
         : "l"(p), "r"(there));
 #endif

@@ -56,7 +56,8 @@ INLINE void nv_map_make(uint at, global uchar *to, const nv_rows m, int lane) {
     }
     asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
     asm volatile(
-        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+        "[%0], [%1], 128;" ::
             "l"(to),
         "r"(at)
         : "memory");

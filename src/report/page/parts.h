@@ -1,7 +1,7 @@
 /* A model as parts inside of parts, each a stretch of layers in their order, for drawings of a size
  * that one can look at. */
-#ifndef FACULA_CLI_REPORT_PARTS_H
-#define FACULA_CLI_REPORT_PARTS_H
+#ifndef FACULA_REPORT_PARTS_H
+#define FACULA_REPORT_PARTS_H
 #include "facula/analyze.h"
 
 enum { PARTS_MOST = 36 }; /* in one part: more become parts of parts */
@@ -17,14 +17,17 @@ typedef struct part {
     int id; /* of its own drawing, from 1; 0: none */
 } part;
 
-bool parts_find(const fac_analysis *a, part *root); /* false: no memory */
-void parts_free(part *p);
+bool fac_page_parts_find(const fac_analysis *a, part *root); /* false: no memory */
+void fac_page_parts_free(part *p);
 
 /* Who reads whom: of layer i the sources at[from[i]] .. at[from[i + 1]], -1 for an input; and the
  * readers in the same way. */
 typedef struct flow {
     int *from, *at, *to, *reader;
 } flow;
-bool flow_find(const fac_analysis *a, flow *f); /* false: no memory */
-void flow_free(flow *f);
+bool fac_page_flow_find(const fac_analysis *a, flow *f); /* false: no memory */
+void fac_page_flow_free(flow *f);
+
+/* By layer: the graph gives its result back.  Of fac_alloc; NULL: no memory. */
+bool *fac_page_results(const fac_analysis *a);
 #endif

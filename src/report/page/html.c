@@ -3,50 +3,52 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
-#include "html.h"
+#include <stdio.h>
+#include "facula/text.h"
+#include "report/page/html.h"
 
-static void escape(FILE *to, const char *text) {
+static void escape(fac_text *to, const char *text) {
     for (size_t i = 0; text[i];) {
         const size_t from = i;
         uint32_t c;
         i += fac_utf8(text + i, &c);
         if (c == '&')
-            fputs("&amp;", to);
+            fac_text_add(to, "&amp;");
         else if (c == '<')
-            fputs("&lt;", to);
+            fac_text_add(to, "&lt;");
         else if (c == '>')
-            fputs("&gt;", to);
+            fac_text_add(to, "&gt;");
         else if (c == '"')
-            fputs("&quot;", to);
+            fac_text_add(to, "&quot;");
         else if (c == '\'')
-            fputs("&#39;", to);
+            fac_text_add(to, "&#39;");
         else if (c == FAC_NO_LETTER || (fac_steers(c) && c != '\n' && c != '\t'))
-            fputs("\xef\xbf\xbd", to);
+            fac_text_add(to, "\xef\xbf\xbd");
         else
-            fwrite(text + from, 1, i - from, to);
+            fac_text_add_bytes(to, text + from, i - from);
     }
 }
 
-void html_json(FILE *to, const char *text) {
-    fputc('"', to);
+void fac_html_json(fac_text *to, const char *text) {
+    fac_text_add(to, "\"");
     for (size_t i = 0; text[i];) {
         const size_t from = i;
         uint32_t c;
         i += fac_utf8(text + i, &c);
         if (fac_steers(c) || strchr("\"\\<>&'", c < 0x80 ? (int)c : 'a') || c == FAC_NO_LETTER)
-            fprintf(to, "\\u%04x", (unsigned)c);
+            fac_text_print(to, "\\u%04x", (unsigned)c);
         else
-            fwrite(text + from, 1, i - from, to);
+            fac_text_add_bytes(to, text + from, i - from);
     }
-    fputc('"', to);
+    fac_text_add(to, "\"");
 }
 
-void html(FILE *to, const char *format, ...) {
+void fac_html(fac_text *to, const char *format, ...) {
     va_list args;
     va_start(args, format);
     while (*format) {
         const size_t plain = strcspn(format, "%");
-        fwrite(format, 1, plain, to);
+        fac_text_add_bytes(to, format, plain);
         format += plain;
         if (!*format) break;
         char one[32];
@@ -59,17 +61,17 @@ void html(FILE *to, const char *format, ...) {
             escape(to, va_arg(args, const char *));
             break;
         case 'd':
-            fprintf(to, one, va_arg(args, int));
+            fac_text_print(to, one, va_arg(args, int));
             break;
         case 'u':
-            fprintf(to, one, va_arg(args, unsigned));
+            fac_text_print(to, one, va_arg(args, unsigned));
             break;
         case 'g':
         case 'f':
-            fprintf(to, one, va_arg(args, double));
+            fac_text_print(to, one, va_arg(args, double));
             break;
         default:
-            fputc('%', to);
+            fac_text_add(to, "%");
             break;
         }
     }

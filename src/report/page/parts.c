@@ -1,8 +1,8 @@
 /* See report_parts.h. */
-#include "report_parts.h"
+#include "report/page/parts.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 /* ---- parts ---- */
 
@@ -32,8 +32,15 @@ static int stretch(const fac_analysis *a, int i, int last, int depth) {
     return end;
 }
 
+static char *copy_of(const char *text, size_t n) {
+    char *copy = fac_alloc(n + 1, 1);
+    if (copy) memcpy(copy, text, n);
+    return copy;
+}
+
 static bool named(part *p, const char *text, size_t n) {
-    return (p->name = strndup(text, n)) != NULL;
+    p->name = copy_of(text, n);
+    return p->name;
 }
 
 static void add_up(const fac_analysis *a, part *p) {
@@ -47,7 +54,7 @@ static void add_up(const fac_analysis *a, part *p) {
 static bool halve(const fac_analysis *a, part *p) {
     while (p->children > PARTS_MOST) {
         const int groups = (p->children + 23) / 24, n = p->children;
-        part *all = calloc((size_t)groups, sizeof *all);
+        part *all = fac_alloc((size_t)groups, sizeof *all);
         bool good = all != NULL;
         for (int g = 0; g < groups && good; g++) {
             const int from = (int)((long long)n * g / groups),
@@ -57,7 +64,7 @@ static bool halve(const fac_analysis *a, part *p) {
             *q = (part){ .first = p->child[from].first,
                          .last = p->child[to - 1].last,
                          .children = to - from };
-            q->child = calloc((size_t)(to - from), sizeof *q->child);
+            q->child = fac_alloc((size_t)(to - from), sizeof *q->child);
             snprintf(text, sizeof text, "layers %d-%d", q->first, q->last);
             good = q->child && named(q, text, strlen(text));
             if (good)
@@ -67,11 +74,12 @@ static bool halve(const fac_analysis *a, part *p) {
             add_up(a, q);
         }
         if (!good) { /* what was handed on is still in p, so only the new ones go */
-            for (int g = 0; all && g < groups; g++) free(all[g].child), free(all[g].name);
-            free(all);
+            for (int g = 0; all && g < groups; g++)
+                fac_release(all[g].child), fac_release(all[g].name);
+            fac_release(all);
             return false;
         }
-        free(p->child);
+        fac_release(p->child);
         p->child = all;
         p->children = groups;
     }
@@ -96,15 +104,15 @@ static bool divide(const fac_analysis *a, part *p, int depth) {
     size_t n;
     while (component(path, depth, &n) && stretch(a, p->first, p->last, depth) >
                                              p->last) { /* a module with one child is that child */
-        char *longer = strndup(path, (size_t)(component(path, depth, &n) - path) + n);
+        char *longer = copy_of(path, (size_t)(component(path, depth, &n) - path) + n);
         if (!longer) return false;
-        free(p->name);
+        fac_release(p->name);
         p->name = longer;
         depth++;
     }
     int count = 0;
     for (int i = p->first; i <= p->last; i = stretch(a, i, p->last, depth)) count++;
-    p->child = calloc((size_t)count, sizeof *p->child);
+    p->child = fac_alloc((size_t)count, sizeof *p->child);
     bool good = p->child != NULL;
     for (int i = p->first; i <= p->last && good;) {
         const int end = stretch(a, i, p->last, depth);
@@ -114,23 +122,23 @@ static bool divide(const fac_analysis *a, part *p, int depth) {
     return good && halve(a, p);
 }
 
-bool parts_find(const fac_analysis *a, part *root) {
+bool fac_page_parts_find(const fac_analysis *a, part *root) {
     *root = (part){ .last = fac_analysis_totals(a).layers - 1 };
     if (root->last < 0) return true;
     add_up(a, root);
     return divide(a, root, 0);
 }
 
-void parts_free(part *p) {
-    for (int i = 0; i < p->children; i++) parts_free(&p->child[i]);
-    free(p->child);
-    free(p->name);
+void fac_page_parts_free(part *p) {
+    for (int i = 0; i < p->children; i++) fac_page_parts_free(&p->child[i]);
+    fac_release(p->child);
+    fac_release(p->name);
     *p = (part){ 0 };
 }
 
 /* ---- who reads whom ---- */
 
-bool flow_find(const fac_analysis *a, flow *f) {
+bool fac_page_flow_find(const fac_analysis *a, flow *f) {
     const int n = fac_analysis_totals(a).layers;
     int most = 0, total = 0;
     for (int i = 0; i < n; i++) {
@@ -138,9 +146,9 @@ bool flow_find(const fac_analysis *a, flow *f) {
         if (reads > most) most = reads;
         total += reads;
     }
-    fac_alive *one = calloc((size_t)most + 1, sizeof *one);
-    *f = (flow){ calloc((size_t)n + 2, sizeof(int)), calloc((size_t)total + 1, sizeof(int)),
-                 calloc((size_t)n + 2, sizeof(int)), calloc((size_t)total + 1, sizeof(int)) };
+    fac_alive *one = fac_alloc((size_t)most + 1, sizeof *one);
+    *f = (flow){ fac_alloc((size_t)n + 2, sizeof(int)), fac_alloc((size_t)total + 1, sizeof(int)),
+                 fac_alloc((size_t)n + 2, sizeof(int)), fac_alloc((size_t)total + 1, sizeof(int)) };
     const bool good = one && f->from && f->at && f->to && f->reader;
     for (int i = 0; i < n && good; i++) {
         const int reads = fac_analysis_reads(a, i, one, most);
@@ -155,14 +163,23 @@ bool flow_find(const fac_analysis *a, flow *f) {
          i++) /* to[i + 1] runs from the start of i's readers to their end */
         for (int k = f->from[i]; k < f->from[i + 1]; k++)
             if (f->at[k] >= 0) f->reader[f->to[f->at[k] + 1]++] = i;
-    free(one);
+    fac_release(one);
     return good;
 }
 
-void flow_free(flow *f) {
-    free(f->from);
-    free(f->at);
-    free(f->to);
-    free(f->reader);
+void fac_page_flow_free(flow *f) {
+    fac_release(f->from);
+    fac_release(f->at);
+    fac_release(f->to);
+    fac_release(f->reader);
     *f = (flow){ 0 };
+}
+
+bool *fac_page_results(const fac_analysis *a) {
+    const int n = fac_analysis_totals(a).layers;
+    bool *given = fac_alloc((size_t)n + 1, sizeof *given);
+    fac_lifetime l;
+    for (int k = 0; given && fac_analysis_life(a, k, &l); k++)
+        if (l.first >= 0 && l.last == n) given[l.first] = true;
+    return given;
 }

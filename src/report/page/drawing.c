@@ -1,10 +1,11 @@
 /* See layers.h.  Where a wire passes a rank there is a knot, a box without width; wires from the
  * same box share their knots, so that a value that is read in many places is drawn as one line with
  * branches. */
-#include "layers.h"
+#include "report/page/drawing.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 enum { SWEEPS = 12 };
 static const double gap = 22, rise = 34, channel = 30; /* between boxes, ranks, columns */
@@ -13,9 +14,16 @@ typedef struct knot {
     int rank, place;
     double w, x, key;
 } knot;
+/* Between knots of neighbouring ranks.  What links are sorted by is copied from the knots: the rank
+ * of the upper one, and the places of both. */
 typedef struct link {
     int up, down;
-} link; /* knots of neighbouring ranks */
+    int rank, above, below;
+} link;
+typedef struct placed {
+    int knot, place;
+    double key;
+} placed;
 
 typedef struct work {
     drawing *d;
@@ -25,6 +33,7 @@ typedef struct work {
     int nlinks, room_links, ranks;
     int *order, *start; /* knots by rank and place; where each rank starts */
     int *tree;          /* counts of crossings */
+    placed *row;        /* one rank while it is sorted */
 } work;
 
 /* ---- ranks and knots ---- */
@@ -51,7 +60,7 @@ static void find_ranks(drawing *d) {
 static int knot_new(work *w, int rank, double width) {
     if (w->nknots == w->room) {
         const int room = 2 * w->room + 64;
-        knot *more = realloc(w->knots, (size_t)room * sizeof *more);
+        knot *more = fac_resize(w->knots, (size_t)room, sizeof *more);
         if (!more) return -1;
         w->knots = more;
         w->room = room;
@@ -64,12 +73,12 @@ static bool link_new(work *w, int up, int down) {
     if (up < 0 || down < 0) return false;
     if (w->nlinks == w->room_links) {
         const int room = 2 * w->room_links + 64;
-        link *more = realloc(w->links, (size_t)room * sizeof *more);
+        link *more = fac_resize(w->links, (size_t)room, sizeof *more);
         if (!more) return false;
         w->links = more;
         w->room_links = room;
     }
-    w->links[w->nlinks++] = (link){ up, down };
+    w->links[w->nlinks++] = (link){ .up = up, .down = down };
     return true;
 }
 
@@ -107,25 +116,39 @@ static void place_all(work *w) {
 }
 
 /* Links by their upper, then by their lower end. */
-static const knot *sorting;
 static int by_ends(const void *x, const void *y) {
     const link *a = x, *b = y;
-    const knot *p = &sorting[a->up], *q = &sorting[b->up];
-    if (p->rank != q->rank) return p->rank - q->rank;
-    return p->place != q->place ? p->place - q->place
-                                : sorting[a->down].place - sorting[b->down].place;
+    if (a->rank != b->rank) return a->rank - b->rank;
+    return a->above != b->above ? a->above - b->above : a->below - b->below;
 }
 static int by_key(const void *x, const void *y) {
-    const knot *a = &sorting[*(const int *)x], *b = &sorting[*(const int *)y];
+    const placed *a = x, *b = y;
     return a->key != b->key ? (a->key > b->key) - (a->key < b->key) : a->place - b->place;
+}
+static void sort_links(work *w) {
+    for (int k = 0; k < w->nlinks; k++) {
+        link *l = &w->links[k];
+        l->rank = w->knots[l->up].rank;
+        l->above = w->knots[l->up].place;
+        l->below = w->knots[l->down].place;
+    }
+    qsort(w->links, (size_t)w->nlinks, sizeof *w->links, by_ends);
+}
+static void sort_rank(work *w, int r) {
+    const int first = w->start[r], n = w->start[r + 1] - first;
+    for (int i = 0; i < n; i++) {
+        const int k = w->order[first + i];
+        w->row[i] = (placed){ k, w->knots[k].place, w->knots[k].key };
+    }
+    qsort(w->row, (size_t)n, sizeof *w->row, by_key);
+    for (int i = 0; i < n; i++) w->order[first + i] = w->row[i].knot;
 }
 
 /* Pairs of links whose ends stand the other way round: a Fenwick tree counts lower ends further
  * right. */
 static long crossings(work *w) {
     long count = 0;
-    sorting = w->knots;
-    qsort(w->links, (size_t)w->nlinks, sizeof *w->links, by_ends);
+    sort_links(w);
     for (int k = 0; k < w->nlinks;) {
         const int rank = w->knots[w->links[k].up].rank, first = k,
                   size = w->start[rank + 2] - w->start[rank + 1];
@@ -159,9 +182,7 @@ static void sweep(work *w, bool down, double *sum, int *count) {
             knot *n = &w->knots[w->order[i]];
             n->key = count[w->order[i]] ? sum[w->order[i]] / count[w->order[i]] : n->place;
         }
-        sorting = w->knots;
-        qsort(w->order + w->start[r], (size_t)(w->start[r + 1] - w->start[r]), sizeof *w->order,
-              by_key);
+        sort_rank(w, r);
         for (int i = w->start[r]; i < w->start[r + 1]; i++)
             w->knots[w->order[i]].place = i - w->start[r];
     }
@@ -194,11 +215,12 @@ static void settle(work *w, int r, double *mean, int *weight) {
     double left = 0;
     for (int i = 0; i < n; i++) {
         if (i) left += (w->knots[o[i - 1]].w + w->knots[o[i]].w) / 2 + gap;
-        mean[blocks] = w->knots[o[i]].key - left, weight[blocks++] = 1;
+        mean[blocks] = w->knots[o[i]].key - left;
+        weight[blocks++] = 1;
         for (; blocks > 1 && mean[blocks - 2] > mean[blocks - 1]; blocks--) {
             const int a = weight[blocks - 2], b = weight[blocks - 1];
-            mean[blocks - 2] = (a * mean[blocks - 2] + b * mean[blocks - 1]) / (a + b),
-                          weight[blocks - 2] = a + b;
+            mean[blocks - 2] = (a * mean[blocks - 2] + b * mean[blocks - 1]) / (a + b);
+            weight[blocks - 2] = a + b;
         }
     }
     left = 0;
@@ -267,6 +289,13 @@ static void extent(const work *w, int from, int to, double *least, double *most)
     }
 }
 
+static double height_at(const work *w, int rank) {
+    double high = 0;
+    for (int i = w->start[rank]; i < w->start[rank + 1]; i++)
+        if (w->order[i] < w->d->nboxes) high = fmax(high, w->d->boxes[w->order[i]].h);
+    return high;
+}
+
 /* Sets columns beside each other and boxes at their heights; column_of, top: by rank. */
 static void fold(work *w, double wide, int *column_of, double *top) {
     drawing *d = w->d;
@@ -283,12 +312,8 @@ static void fold(work *w, double wide, int *column_of, double *top) {
         int end = r;
         double y = 0;
         while (end < w->ranks && column_of[end] == column_of[r]) {
-            double high = 0;
             top[end] = y;
-            for (int i = w->start[end]; i < w->start[end + 1]; i++)
-                if (w->order[i] < d->nboxes) high = fmax(high, d->boxes[w->order[i]].h);
-            y += high + rise;
-            end++;
+            y += height_at(w, end++) + rise;
         }
         top[w->ranks] = 0;
         extent(w, r, end, &least, &most);
@@ -302,13 +327,6 @@ static void fold(work *w, double wide, int *column_of, double *top) {
 }
 
 /* ---- what comes out ---- */
-
-static double height_at(const work *w, int rank) {
-    double high = 0;
-    for (int i = w->start[rank]; i < w->start[rank + 1]; i++)
-        if (w->order[i] < w->d->nboxes) high = fmax(high, w->d->boxes[w->order[i]].h);
-    return high;
-}
 
 static void give(work *w, const int *passes, const int *column_of, const double *top) {
     drawing *d = w->d;
@@ -334,7 +352,7 @@ static void give(work *w, const int *passes, const int *column_of, const double 
     }
 }
 
-bool drawing_find(drawing *d, double wide) {
+bool fac_drawing_find(drawing *d, double wide) {
     work w = { .d = d };
     if (!d->nboxes) return true;
     find_ranks(d);
@@ -343,14 +361,15 @@ bool drawing_find(drawing *d, double wide) {
     size_t points = 1;
     for (int k = 0; k < d->nwires; k++)
         points += 2 * (size_t)(d->boxes[d->wires[k].to].rank - d->boxes[d->wires[k].from].rank);
-    int *passes = calloc((size_t)d->nboxes * (size_t)w.ranks, sizeof *passes);
+    int *passes = fac_alloc((size_t)d->nboxes * (size_t)w.ranks, sizeof *passes);
     bool good = passes && find_knots(&w, passes);
     const size_t n = (size_t)w.nknots + (size_t)w.ranks + 4;
-    int *ints = calloc(6 * n, sizeof *ints);
-    double *reals = calloc(3 * n, sizeof *reals);
-    d->at = calloc(points, sizeof *d->at);
-    d->right = calloc((size_t)w.ranks + 1, sizeof *d->right);
-    good = good && ints && reals && d->at && d->right;
+    int *ints = fac_alloc(6 * n, sizeof *ints);
+    double *reals = fac_alloc(3 * n, sizeof *reals);
+    w.row = fac_alloc(n, sizeof *w.row);
+    d->at = fac_alloc(points, sizeof *d->at);
+    d->right = fac_alloc((size_t)w.ranks + 1, sizeof *d->right);
+    good = good && ints && reals && w.row && d->at && d->right;
     if (good) {
         w.order = ints;
         w.start = ints + n;
@@ -362,18 +381,17 @@ bool drawing_find(drawing *d, double wide) {
         fold(&w, wide, column_of, reals + 2 * n);
         give(&w, passes, column_of, reals + 2 * n);
     }
-    free(passes);
-    free(ints);
-    free(reals);
-    free(w.knots);
-    free(w.links);
+    fac_release(passes);
+    fac_release(ints);
+    fac_release(reals);
+    fac_release(w.row);
+    fac_release(w.knots);
+    fac_release(w.links);
     return good;
 }
 
-void drawing_free(drawing *d) {
-    free(d->boxes);
-    free(d->wires);
-    free(d->at);
-    free(d->right);
+void fac_drawing_free(drawing *d) {
+    void *const all[] = { d->boxes, d->wires, d->at, d->right };
+    for (int k = 0; k < 4; k++) fac_release(all[k]);
     *d = (drawing){ 0 };
 }

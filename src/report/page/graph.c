@@ -1,10 +1,11 @@
 /* The graph of a model as drawings: one of the whole with modules folded until it fits, and one of
  * each folded module, inside of each other as modules are. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include "layers.h"
-#include "report.h"
-#include "report_parts.h"
+#include "base/memory.h"
+#include "report/page/drawing.h"
+#include "report/page/page_internal.h"
+#include "report/page/parts.h"
 
 enum { FIRST_MOST = 44, DRAWN_MOST = 4000, PILLS = 6, READS = 256 };
 static const double box_w = 156, box_h = 40, pill_w = 124, pill_h = 22, wide = 1060, margin = 24;
@@ -16,7 +17,7 @@ typedef struct pill {
     char text[PILL_TEXT];
 } pill;
 typedef struct picture {
-    const report *r;
+    const fac_page *r;
     const flow *f;
     const char *name; /* path of the module; "" of all */
     part **parts;
@@ -79,7 +80,7 @@ static bool wire_new(picture *p, int from, int to) {
         if (p->d.wires[k].from == from && p->d.wires[k].to == to) return true;
     if (p->d.nwires == p->room) {
         const int room = 2 * p->room + 64;
-        drawing_wire *more = realloc(p->d.wires, (size_t)room * sizeof *more);
+        drawing_wire *more = fac_resize(p->d.wires, (size_t)room, sizeof *more);
         if (!more) return false;
         p->d.wires = more;
         p->room = room;
@@ -102,7 +103,7 @@ static int pill_at(pill *all, int *n, const char *name) {
 /* A layer outside as seen from here: its path down to where it leaves ours, so from layer1.0 all of
  * layer1.1 is one thing. */
 static const char *outside(const picture *p, int layer, char to[PILL_TEXT]) {
-    const char *path = layer_name(fac_analysis_layer(p->r->a, layer));
+    const char *path = fac_page_layer_name(fac_analysis_layer(p->r->a, layer));
     size_t n = 0;
     do n += strcspn(path + n, ".") + 1;
     while (path[n - 1] && !strncmp(path, p->name, n - 1) &&
@@ -166,7 +167,7 @@ static bool add_wires(picture *p, const bool *given) {
 static bool lay_out(picture *p, const bool *given) {
     find_pills(p, given);
     const int n = p->nin + p->n + p->nout;
-    p->d.boxes = calloc((size_t)n + 1, sizeof *p->d.boxes);
+    p->d.boxes = fac_alloc((size_t)n + 1, sizeof *p->d.boxes);
     if (!p->d.boxes) return false;
     p->d.nboxes = n;
     for (int i = 0; i < n; i++) {
@@ -174,7 +175,7 @@ static bool lay_out(picture *p, const bool *given) {
         p->d.boxes[i].w = round ? pill_w : box_w;
         p->d.boxes[i].h = round ? pill_h : box_h;
     }
-    return add_wires(p, given) && drawing_find(&p->d, wide);
+    return add_wires(p, given) && fac_drawing_find(&p->d, wide);
 }
 
 /* ---- SVG ---- */
@@ -193,33 +194,33 @@ static const char *shortened(const char *name, int most, char *to, size_t size) 
 }
 
 /* Down from a, to the channel, up in it, and down to b: with rounded corners. */
-static void turn(FILE *to, drawing_point a, drawing_point b, double right) {
+static void turn(fac_text *to, drawing_point a, drawing_point b, double right) {
     const double low = a.y + 14, top = b.y - 20, r = 6;
-    html(to, "V%.1fQ%.1f %.1f %.1f %.1fH%.1f", low - r, a.x, low, a.x + r, low, right - r);
-    html(to, "Q%.1f %.1f %.1f %.1fV%.1f", right, low, right, low - r, top + r);
-    html(to, "Q%.1f %.1f %.1f %.1fH%.1f", right, top, right + r, top, b.x - r);
-    html(to, "Q%.1f %.1f %.1f %.1fV%.1f", b.x, top, b.x, top + r, b.y);
+    fac_html(to, "V%.1fQ%.1f %.1f %.1f %.1fH%.1f", low - r, a.x, low, a.x + r, low, right - r);
+    fac_html(to, "Q%.1f %.1f %.1f %.1fV%.1f", right, low, right, low - r, top + r);
+    fac_html(to, "Q%.1f %.1f %.1f %.1fH%.1f", right, top, right + r, top, b.x - r);
+    fac_html(to, "Q%.1f %.1f %.1f %.1fV%.1f", b.x, top, b.x, top + r, b.y);
 }
 
 /* Within a column a curve; to the next one around the boxes: down, into the channel, up, and in
  * from above. */
-static void wire(FILE *to, const drawing *d, const drawing_wire *w) {
+static void wire(fac_text *to, const drawing *d, const drawing_wire *w) {
     const drawing_point *p = &d->at[w->first];
-    html(to, "<path class=\"wire\" d=\"M%.1f %.1f", p->x, p->y);
+    fac_html(to, "<path class=\"wire\" d=\"M%.1f %.1f", p->x, p->y);
     for (int k = 1; k < w->count; k++) {
         const drawing_point a = p[k - 1], b = p[k];
         const double mid = (a.y + b.y) / 2;
         if (k % 2 == 0)
-            html(to, "V%.1f", b.y); /* past a rank */
+            fac_html(to, "V%.1f", b.y); /* past a rank */
         else if (a.column != b.column)
             turn(to, a, b, d->right[a.column]);
         else
-            html(to, "C%.1f %.1f %.1f %.1f %.1f %.1f", a.x, mid, b.x, mid, b.x, b.y);
+            fac_html(to, "C%.1f %.1f %.1f %.1f %.1f %.1f", a.x, mid, b.x, mid, b.x, b.y);
     }
-    fputs("\" marker-end=\"url(#tip-of-wire)\"/>\n", to);
+    fac_text_add(to, "\" marker-end=\"url(#tip-of-wire)\"/>\n");
 }
 
-static void layer_box(FILE *to, const picture *p, const part *q, double x, double y) {
+static void layer_box(fac_text *to, const picture *p, const part *q, double x, double y) {
     const fac_layer *l = fac_analysis_layer(p->r->a, q->first);
     const fac_graph *g = fac_analysis_graph(p->r->a);
     char dims[128], kernel[64], text[256], macs[32], params[32];
@@ -227,60 +228,62 @@ static void layer_box(FILE *to, const picture *p, const part *q, double x, doubl
     for (int k = 2; k < l->kernel.n && !strncmp(l->op, "conv", 4); k++)
         taps.d[taps.n++] = l->kernel.d[k];
     snprintf(text, sizeof text, "%s%s%s", l->kind, taps.n ? " " : "",
-             taps.n ? dims_text(g, &taps, kernel, sizeof kernel) : "");
-    type_dims(g, &l->out, dims, sizeof dims);
-    html(to, "<g class=\"box %s\" data-key=\"%s\">", layer_class(l), l->name);
-    html(to, "<title>%s\n%s %s\n", layer_name(l), l->kind, l->attrs);
+             taps.n ? fac_dims_text(g, &taps, kernel, sizeof kernel) : "");
+    fac_page_dims(g, &l->out, dims, sizeof dims);
+    fac_html(to, "<g class=\"box %s\" data-key=\"%s\">", fac_page_layer_class(l), l->name);
+    fac_html(to, "<title>%s\n%s %s\n", fac_page_layer_name(l), l->kind, l->attrs);
     if (l->in.dtype != FAC_NONE)
-        html(to, "input %s %s\n", fac_dtype_get(l->in.dtype)->name,
-             dims_text(g, &l->in.dims, kernel, sizeof kernel));
-    if (l->kernel.n) html(to, "weights %s\n", dims_text(g, &l->kernel, kernel, sizeof kernel));
+        fac_html(to, "input %s %s\n", fac_dtype_get(l->in.dtype)->name,
+                 fac_dims_text(g, &l->in.dims, kernel, sizeof kernel));
+    if (l->kernel.n)
+        fac_html(to, "weights %s\n", fac_dims_text(g, &l->kernel, kernel, sizeof kernel));
     const char *dtype = l->out.dtype == FAC_NONE ? "" : fac_dtype_get(l->out.dtype)->name;
-    html(to, "output %s %s\n%s multiply-adds, %s parameters</title>", dtype, dims,
-         count_text(l->macs, macs, sizeof macs), count_text(l->params, params, sizeof params));
-    svg_rect(to, "body", x, y, box_w, box_h, 5);
-    svg_rect(to, "stripe", x, y, 4, box_h, 2);
-    svg_text(to, "kind", x + 12, y + 17, "start", text);
-    svg_text(to, "dims", x + 12, y + 32, "start", shortened(dims, 22, text, sizeof text));
-    fputs("</g>\n", to);
+    fac_html(to, "output %s %s\n%s multiply-adds, %s parameters</title>", dtype, dims,
+             fac_count_text(l->macs, macs, sizeof macs),
+             fac_count_text(l->params, params, sizeof params));
+    fac_page_svg_rect(to, "body", x, y, box_w, box_h, 5);
+    fac_page_svg_rect(to, "stripe", x, y, 4, box_h, 2);
+    fac_page_svg_text(to, "kind", x + 12, y + 17, "start", text);
+    fac_page_svg_text(to, "dims", x + 12, y + 32, "start", shortened(dims, 22, text, sizeof text));
+    fac_text_add(to, "</g>\n");
 }
 
-static void part_box(FILE *to, const picture *p, const part *q, double x, double y) {
+static void part_box(fac_text *to, const picture *p, const part *q, double x, double y) {
     char macs[32], params[32], text[128];
-    const double share = ratio(q->macs, p->r->t.macs);
-    html(to, "<a class=\"box module\" href=\"#part-%d\" data-key=\"%s\">", q->id, q->name);
-    html(to, "<title>%s: %d layers\n%s multiply-adds (%.1f %%), %s parameters</title>", q->name,
-         q->last - q->first + 1, count_text(q->macs, macs, sizeof macs), 100 * share,
-         count_text(q->params, params, sizeof params));
-    svg_rect(to, "body", x + 4, y + 4, box_w, box_h, 5);
-    svg_rect(to, "body", x, y, box_w, box_h, 5);
-    svg_rect(to, "load", x + 2, y + box_h - 5, (box_w - 4) * share, 3, 1.5);
+    const double share = fac_page_ratio(q->macs, p->r->t.macs);
+    fac_html(to, "<a class=\"box module\" href=\"#part-%d\" data-key=\"%s\">", q->id, q->name);
+    fac_html(to, "<title>%s: %d layers\n%s multiply-adds (%.1f %%), %s parameters</title>", q->name,
+             q->last - q->first + 1, fac_count_text(q->macs, macs, sizeof macs), 100 * share,
+             fac_count_text(q->params, params, sizeof params));
+    fac_page_svg_rect(to, "body", x + 4, y + 4, box_w, box_h, 5);
+    fac_page_svg_rect(to, "body", x, y, box_w, box_h, 5);
+    fac_page_svg_rect(to, "load", x + 2, y + box_h - 5, (box_w - 4) * share, 3, 1.5);
     const size_t above = strlen(p->name); /* inside of a module its own path goes without saying */
     const bool inner = above && !strncmp(q->name, p->name, above) && q->name[above] == '.';
-    svg_text(to, "kind", x + 12, y + 16, "start",
-             shortened(q->name + (inner ? above + 1 : 0), 18, text, sizeof text));
+    fac_page_svg_text(to, "kind", x + 12, y + 16, "start",
+                      shortened(q->name + (inner ? above + 1 : 0), 18, text, sizeof text));
     snprintf(text, sizeof text, "%d layers \xc2\xb7 %s", q->last - q->first + 1, macs);
-    svg_text(to, "dims", x + 12, y + 30, "start", text);
-    fputs("</a>\n", to);
+    fac_page_svg_text(to, "dims", x + 12, y + 30, "start", text);
+    fac_text_add(to, "</a>\n");
 }
 
-static void pill_box(FILE *to, const pill *q, const drawing_box *b) {
+static void pill_box(fac_text *to, const pill *q, const drawing_box *b) {
     char text[128];
-    html(to, "<g class=\"pill\"><title>%s</title>", q->text);
-    svg_rect(to, "", b->x - b->w / 2, b->y, b->w, b->h, 11);
-    svg_text(to, "", b->x, b->y + 15, "middle", shortened(q->text, 17, text, sizeof text));
-    fputs("</g>\n", to);
+    fac_html(to, "<g class=\"pill\"><title>%s</title>", q->text);
+    fac_page_svg_rect(to, "", b->x - b->w / 2, b->y, b->w, b->h, 11);
+    fac_page_svg_text(to, "", b->x, b->y + 15, "middle", shortened(q->text, 17, text, sizeof text));
+    fac_text_add(to, "</g>\n");
 }
 
-static void draw(FILE *to, const picture *p, const char *name) {
+static void draw(fac_text *to, const picture *p, const char *name) {
     const drawing *d = &p->d;
     const double w = d->width + 2 * margin,
                  h = d->height + 2 * margin; /* wires turn into the next column there */
-    html(to,
-         "<figure class=\"scroll\"><svg class=\"net\" viewBox=\"%.0f %.0f %.0f %.0f\" "
-         "width=\"%.0f\" height=\"%.0f\" ",
-         -margin, -margin, w, h, w, h);
-    html(to, "role=\"group\" aria-label=\"Graph of %s: %d boxes\">\n", name, d->nboxes);
+    fac_html(to,
+             "<figure class=\"scroll\"><svg class=\"net\" viewBox=\"%.0f %.0f %.0f %.0f\" "
+             "width=\"%.0f\" height=\"%.0f\" ",
+             -margin, -margin, w, h, w, h);
+    fac_html(to, "role=\"group\" aria-label=\"Graph of %s: %d boxes\">\n", name, d->nboxes);
     for (int k = 0; k < d->nwires; k++) wire(to, d, &d->wires[k]);
     for (int i = 0; i < d->nboxes; i++) {
         const drawing_box *b = &d->boxes[i];
@@ -293,19 +296,19 @@ static void draw(FILE *to, const picture *p, const char *name) {
         else
             layer_box(to, p, p->parts[i - p->nin], b->x - b->w / 2, b->y);
     }
-    fputs("</svg></figure>\n", to);
+    fac_text_add(to, "</svg></figure>\n");
 }
 
 /* ---- one in another ---- */
 
 typedef struct album {
-    report *r;
+    const fac_page *r;
     flow f;
     bool *given;
     int ids, drawn;
 } album;
 
-static bool show(FILE *to, album *a, part **parts, int n, const char *name, const char *label) {
+static bool show(fac_text *to, album *a, part **parts, int n, const char *name, const char *label) {
     picture p = { .r = a->r,
                   .f = &a->f,
                   .name = name,
@@ -317,32 +320,34 @@ static bool show(FILE *to, album *a, part **parts, int n, const char *name, cons
         if (parts[i]->children) parts[i]->id = ++a->ids;
     bool good = lay_out(&p, a->given);
     if (good) draw(to, &p, label);
-    drawing_free(&p.d);
+    fac_drawing_free(&p.d);
     a->drawn += n;
-    fputs("<div class=\"parts\">\n", to);
+    fac_text_add(to, "<div class=\"parts\">\n");
     for (int i = 0; i < n && good; i++) {
         part *q = parts[i], *inside[PARTS_MOST];
         char macs[32];
         if (!q->children) continue;
-        html(to,
-             "<details class=\"part\" id=\"part-%d\"><summary><b>%s</b> %d layers, %s "
-             "MACs</summary>\n",
-             q->id, q->name, q->last - q->first + 1, count_text(q->macs, macs, sizeof macs));
+        fac_html(to,
+                 "<details class=\"part\" id=\"part-%d\"><summary><b>%s</b> %d layers, %s "
+                 "MACs</summary>\n",
+                 q->id, q->name, q->last - q->first + 1,
+                 fac_count_text(q->macs, macs, sizeof macs));
         for (int k = 0; k < q->children; k++) inside[k] = &q->child[k];
         if (a->drawn < DRAWN_MOST)
             good = show(to, a, inside, q->children, q->name, q->name);
         else
-            html(to,
-                 "<p class=\"note\">Left out: a page has room for %d boxes; the table of modules "
-                 "has all layers.</p>\n",
-                 DRAWN_MOST);
-        fputs("</details>\n", to);
+            fac_html(
+                to,
+                "<p class=\"note\">Left out: a page has room for %d boxes; the table of modules "
+                "has all layers.</p>\n",
+                DRAWN_MOST);
+        fac_text_add(to, "</details>\n");
     }
-    fputs("</div>\n", to);
+    fac_text_add(to, "</div>\n");
     return good;
 }
 
-static void legend(FILE *to) {
+static void legend(fac_text *to) {
     static const char *const names[][2] = { { "mac", "convolutions, products" },
                                             { "norm", "norms" },
                                             { "act", "activations" },
@@ -350,47 +355,38 @@ static void legend(FILE *to) {
                                             { "other", "other arithmetic" },
                                             { "move", "moves data" },
                                             { "module", "folded module: open it" } };
-    fputs("<ul class=\"legend\">", to);
+    fac_text_add(to, "<ul class=\"legend\">");
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        html(to, "<li class=\"%s\">%s</li>", names[k][0], names[k][1]);
-    fputs("</ul>\n<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs><marker "
-          "id=\"tip-of-wire\" "
-          "viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" "
-          "markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0.8L7.5 4L0 "
-          "7.2Z\"/></marker></defs></svg>\n",
-          to);
+        fac_html(to, "<li class=\"%s\">%s</li>", names[k][0], names[k][1]);
+    fac_text_add(
+        to,
+        "</ul>\n<svg width=\"0\" height=\"0\" aria-hidden=\"true\" class=\"defs\"><defs><marker "
+        "id=\"tip-of-wire\" "
+        "viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" "
+        "markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0.8L7.5 4L0 "
+        "7.2Z\"/></marker></defs></svg>\n");
 }
 
-/* Layers whose results the graph gives back. */
-static bool *results(const fac_analysis *a) {
-    const int n = fac_analysis_totals(a).layers;
-    bool *given = calloc((size_t)n + 1, sizeof *given);
-    fac_lifetime l;
-    for (int k = 0; given && fac_analysis_life(a, k, &l); k++)
-        if (l.first >= 0 && l.last == n) given[l.first] = true;
-    return given;
-}
-
-bool report_graph(FILE *to, report *r) {
+bool fac_section_graph(fac_text *to, const fac_page *r) {
     part root;
     part *shown[FIRST_MOST + PARTS_MOST];
-    album a = { .r = r, .given = results(r->a) };
-    bool good = parts_find(r->a, &root) && a.given;
+    album a = { .r = r, .given = fac_page_results(r->a) };
+    bool good = fac_page_parts_find(r->a, &root) && a.given;
     if (good && !root.children) {
-        parts_free(&root);
-        free(a.given);
+        fac_page_parts_free(&root);
+        fac_release(a.given);
         return true;
     }
-    good = good && flow_find(r->a, &a.f);
-    section_start(
+    good = good && fac_page_flow_find(r->a, &a.f);
+    fac_page_section_start(
         to, "graph", "Graph",
         "From top to bottom, and in columns from left to right.  The bar in a folded module is "
         "its share of all multiply-adds.");
     legend(to);
     if (good) good = show(to, &a, shown, choose(&root, shown), "", r->name);
-    section_end(to);
-    flow_free(&a.f);
-    free(a.given);
-    parts_free(&root);
+    fac_page_section_end(to);
+    fac_page_flow_free(&a.f);
+    fac_release(a.given);
+    fac_page_parts_free(&root);
     return good;
 }

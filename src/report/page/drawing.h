@@ -3,8 +3,8 @@
  *
  * K. Sugiyama, S. Tagawa, M. Toda: Methods for Visual Understanding of Hierarchical System
  * Structures, 1981: ranks by longest paths, as few crossings as barycenters find, then places. */
-#ifndef FACULA_CLI_LAYERS_H
-#define FACULA_CLI_LAYERS_H
+#ifndef FACULA_REPORT_DRAWING_H
+#define FACULA_REPORT_DRAWING_H
 #include <stdbool.h>
 
 /* Given: the sizes of boxes, and wires from a box to a later one.  Found: where boxes are, and the
@@ -35,6 +35,6 @@ to the top of the other */
 
 /* wide: how wide the drawing may become where columns are set beside each other.  false: no memory.
  */
-bool drawing_find(drawing *d, double wide);
-void drawing_free(drawing *d); /* boxes and wires too */
+bool fac_drawing_find(drawing *d, double wide);
+void fac_drawing_free(drawing *d); /* boxes and wires too */
 #endif
