@@ -92,8 +92,7 @@ enum {
     UNFUSED = 1,    /* also those whose nodes are steps of their own (no_fuse)       */
     ANY_SOLVER = 2, /* not where a solver was asked for by name                      */
     RECOMPUTES = 4, /* where forward values are to be made again                     */
-    PARTS = 8,      /* where slices are views, and parts are written to their places */
-    FORMS = 16      /* where channels may be last                                    */
+    PARTS = 8       /* where slices are views, and parts are written to their places */
 };
 
 typedef fac_graph *fold_pass(const fac_graph *g, fac_evaluate *evaluate);
@@ -138,7 +137,7 @@ static const pass passes[] = {
     { "updates", .accepts = fac_pass_updates, .does = "updates of parameters become few steps" },
     { "sink_views", PARTS, .plain = fac_pass_sink_views,
       .does = "views go after what can join a product" },
-    { "sink_turns", FORMS, .plain = fac_pass_sink_turns,
+    { "sink_turns", PARTS, .plain = fac_pass_sink_turns,
       .does = "transposes go after what can join a product" },
     { "epilogue", .accepts = fac_pass_epilogue,
       .does = "bias, add and activation join convolutions and products" },
@@ -178,7 +177,6 @@ static bool applies(const pass *p, const fac_plan *plan, const fac_program_opts 
     if ((p->when & RECOMPUTES) && !recomputes(&o->recompute)) return false;
     if ((p->when & ANY_SOLVER) && plan->only && !(p->but && is_of(plan->only, p->but)))
         return false;
-    if ((p->when & FORMS) && !fac_chooses_forms(plan->device)) return false;
     return !(p->when & PARTS) || fac_in_sight(plan->device) || fac_chooses_forms(plan->device);
 }
 
@@ -223,7 +221,6 @@ fac_status fac_plan_rewrite(fac_plan *plan, const fac_program_opts *o, int many,
 static const char *when_of(const pass *p) {
     if (p->when & RECOMPUTES) return "with recomputing";
     if (p->when & ANY_SOLVER) return "where no solver is forced";
-    if (p->when & FORMS) return "where channels may be last";
     return p->when & PARTS ? "where slices are views" : "";
 }
 
