@@ -136,8 +136,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *a = *(const plan *)p->draft;
     a->problem = p;
     const fac_attention_shape *s = &a->shape;
-    a->q = fac_attention_place_of(&p->in[Q], s->H), a->k = fac_attention_place_of(&p->in[K], s->G);
-    a->v = fac_attention_place_of(&p->in[V], s->G), a->y = fac_attention_place_of(&p->out[0], s->H);
+    a->q = fac_attention_place_of(&p->in[Q], s->H);
+    a->k = fac_attention_place_of(&p->in[K], s->G);
+    a->v = fac_attention_place_of(&p->in[V], s->G);
+    a->y = fac_attention_place_of(&p->out[0], s->H);
     for (int i = 0; i < 2; i++)
         if (a->join[i].wanted || a->join[i].needed) plan_join(a, p, i, &a->copy[i]);
     *out = a;
@@ -202,7 +204,10 @@ typedef struct item {
 } item;
 
 static void forget(item *u) {
-    for (int64_t i = 0; i < u->t.wide; i++) u->top[i] = -INFINITY, u->sum[i] = 0;
+    for (int64_t i = 0; i < u->t.wide; i++) {
+        u->top[i] = -INFINITY;
+        u->sum[i] = 0;
+    }
 }
 
 static void scores(const plan *a, const item *u, fac_attention_tile c, fac_attention_block *b) {
@@ -294,7 +299,9 @@ static void run_item(const job *j, int64_t unit, bool fresh, float *scratch) {
                .o = scratch + most * D };
     fac_attention_queries *t = &u.t;
     u.vectors = (int)(t->wide / simd->lanes);
-    u.s = u.o + most * E, u.mask = u.s + most * KEYS, u.stage = u.mask + most * KEYS,
+    u.s = u.o + most * E;
+    u.mask = u.s + most * KEYS;
+    u.stage = u.mask + most * KEYS;
     u.last = u.stage + most * KEYS;
     u.top = u.last + most;
     u.sum = u.top + most;

@@ -13,7 +13,8 @@ kernel void copy(const numbers s, global const M *x, global M *y) {
               unit = (pos)get_group_id(0) * side * AHEAD + (pos)get_local_id(0);
     M v[AHEAD];
     pos to[AHEAD];
-    x += s.x, y += s.y;
+    x += s.x;
+    y += s.y;
 #pragma unroll
     for (int n = 0; n < AHEAD; n++) {
         pos rest = min(unit + n * side, units - 1), from = 0;
@@ -83,8 +84,9 @@ enum { LANES = TILE / 8, SHARE = TILE * LANES / ITEMS, BESIDE = 8 };
 
 kernel void transpose(const numbers s, global const M *x, global M *y) {
     local uint tile[TILE][TILE / 2 + 1];
-    SQUARE_OF_GROUP
-    const int item = (int)get_local_id(0), lane = item % LANES, row = item / LANES;
+    SQUARE_OF_GROUP const int item = (int)get_local_id(0);
+    lane = item % LANES;
+    row = item / LANES;
     uint4 v[SHARE];
 #pragma unroll
     for (int n = 0; n < SHARE; n++) {
@@ -95,7 +97,10 @@ kernel void transpose(const numbers s, global const M *x, global M *y) {
 #pragma unroll
     for (int n = 0; n < SHARE; n++) {
         local uint *to = tile[row + n * (ITEMS / LANES)] + lane * 4;
-        to[0] = v[n].x, to[1] = v[n].y, to[2] = v[n].z, to[3] = v[n].w;
+        to[0] = v[n].x;
+        to[1] = v[n].y;
+        to[2] = v[n].z;
+        to[3] = v[n].w;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
@@ -123,8 +128,9 @@ enum { LANES = TILE / NEAR, SHARE = TILE * LANES / ITEMS };
 
 kernel void transpose(const numbers s, global const M *x, global M *y) {
     local M tile[TILE][TILE + 1];
-    SQUARE_OF_GROUP
-    const int item = (int)get_local_id(0), column = item % LANES * NEAR, row = item / LANES;
+    SQUARE_OF_GROUP const int item = (int)get_local_id(0);
+    column = item % LANES * NEAR;
+    row = item / LANES;
     MANY v[SHARE];
 #pragma unroll
     for (int n = 0; n < SHARE; n++) {
@@ -148,8 +154,8 @@ kernel void transpose(const numbers s, global const M *x, global M *y) {
 #else
 kernel void transpose(const numbers s, global const M *x, global M *y) {
     local M tile[TILE][TILE + 1];
-    SQUARE_OF_GROUP
-    const pos column = (pos)get_local_id(0), row = (pos)get_local_id(1);
+    SQUARE_OF_GROUP const pos column = (pos)get_local_id(0);
+    row = (pos)get_local_id(1);
 #pragma unroll
     for (pos i = row; i < TILE; i += ROWS)
         if (p + column < np && q + i < nq)

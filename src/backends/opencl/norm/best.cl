@@ -23,15 +23,18 @@ static inline bool better(T a, pos i, T b, pos k) {
 }
 
 kernel void arg(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) * y) {
-    LINE_OF_TEAM(get_group_id(0))
-    const pos size = live ? (pos)s.size : 0, step = (pos)s.step;
+    LINE_OF_TEAM(get_group_id(0)) const pos size = live ? (pos)s.size : 0;
+    step = (pos)s.step;
     pos at = -1;
     T best = 0;
     x += s.x + place(s.kept, s.from, KEPT, unit);
     y += s.y + place(s.kept, s.to, KEPT, unit);
     for (pos i = MY_PART; i < size; i += G) {
         const T e = LOAD(X, x, i * step);
-        if (better(e, i, best, at)) best = e, at = i;
+        if (better(e, i, best, at)) {
+            best = e;
+            at = i;
+        }
     }
 #if G > 1
     local T values[TREE_SIZE];

@@ -100,9 +100,8 @@ TEAM_KERNEL losses(const numbers s, global const MEMORY(X) * x, global const MEM
                    global uint *done
 #endif
 ) {
-    TREE_OF_TEAM
-    LINE_OF_TEAM(get_group_id(0))
-    const pos size = (pos)s.size, first = MY_PART * WIDE_STEP;
+    TREE_OF_TEAM LINE_OF_TEAM(get_group_id(0)) const pos size = (pos)s.size;
+    first = MY_PART * WIDE_STEP;
     const long label = (long)labels[s.labels + unit];
     const pos right = class_of(label, size);
     const T least = -INFINITY;
@@ -187,9 +186,8 @@ static inline TV result(TV power, pos i, T up, pos right, T hot, T rest) {
 TEAM_KERNEL cross_entropy_grad(const numbers s, global const MEMORY(X) * x,
                                global const MEMORY(L) * labels, global const MEMORY(X) * dy,
                                global const MEMORY(X) * count, global MEMORY(X) * dx) {
-    TREE_OF_TEAM
-    LINE_OF_TEAM(get_group_id(0))
-    const pos size = (pos)s.size, first = MY_PART * WIDE_STEP;
+    TREE_OF_TEAM LINE_OF_TEAM(get_group_id(0)) const pos size = (pos)s.size;
+    first = MY_PART * WIDE_STEP;
     const long label = (long)labels[s.labels + unit];
     const pos right = class_of(label, size);
     const T least = -INFINITY, smoothing = REAL(s.smoothing);
@@ -198,7 +196,8 @@ TEAM_KERNEL cross_entropy_grad(const numbers s, global const MEMORY(X) * x,
     weight /= LOAD(X, count, s.count);
 #endif
     if (label == s.ignored) weight = 0;
-    x += s.x + unit * size, dx += s.dx + unit * size;
+    x += s.x + unit * size;
+    dx += s.dx + unit * size;
     TV sum = (TV)(T)0, top = (TV)least;
 #ifdef HELD
     CAME(X) came[HELD];

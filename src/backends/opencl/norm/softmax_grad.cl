@@ -28,9 +28,9 @@ FOLDER(fold, PLUS)
 
 TEAM_KERNEL softmax_grad(const numbers s, global const MEMORY(X) * y, global const MEMORY(X) * dy,
                          global MEMORY(X) * dx) {
-    TREE_OF_TEAM
-    LINE_OF_TEAM(get_group_id(0))
-    const pos size = live ? (pos)s.size : 0, step = (pos)s.step, first = MY_PART * WIDE_STEP;
+    TREE_OF_TEAM LINE_OF_TEAM(get_group_id(0)) const pos size = live ? (pos)s.size : 0;
+    step = (pos)s.step;
+    first = MY_PART * WIDE_STEP;
 #ifdef COLUMNS
     const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V,
               left = (pos)s.columns - column;
@@ -38,14 +38,17 @@ TEAM_KERNEL softmax_grad(const numbers s, global const MEMORY(X) * y, global con
 #else
     const pos from = place(s.kept, s.from, KEPT, unit);
 #endif
-    y += s.y + from, dy += s.dy + from, dx += s.dx + from;
+    y += s.y + from;
+    dy += s.dy + from;
+    dx += s.dx + from;
     TV sum = (TV)(T)0;
 #ifdef HELD
     TV a[HELD], b[HELD];
 #pragma unroll
     for (int k = 0; k < HELD; k++) {
         const pos i = first + k * G * WIDE_STEP;
-        a[k] = i < size ? AT(y, i) : (TV)(T)0, b[k] = i < size ? AT(dy, i) : (TV)(T)0;
+        a[k] = i < size ? AT(y, i) : (TV)(T)0;
+        b[k] = i < size ? AT(dy, i) : (TV)(T)0;
     }
 #pragma unroll
     for (int k = 0; k < HELD; k++) sum += TERM(a[k], b[k]);
