@@ -35,7 +35,7 @@ RATE = re.compile(r"(?<![\w.])(?<![<>] )(?<![<>]= )\d[\d.]*e(?:-(?:[5-9]|1\d)|9|
 FIELD = re.compile(r"^\s*(?:\{ )?\.\w+ = |^#define|static const double \w+\[")
 RATES_IN = "src/backends/"
 DECLARES = re.compile(
-    r"^(?:return|typedef|enum|struct|union|static|const|volatile|unsigned|local|global|private)\b|^(?:\w+|\w+\(\w+\))(?:\s*\*+\s*|\s+)"
+    r"^(?:return|typedef|enum|struct|union|static|const|volatile|unsigned|local|global|private)\b|^(?:\w+|\w+\([^()]*\))(?: \w+)??(?:\s*\*+\s*|\s+)"
     r"(?:(?:const|restrict)\s+)*\**\s*[A-Za-z_]\w*\s*(?:\[[^\]]*\]\s*)*(?:=|,|;|$|:)")
 BODY = re.compile(r"^\s*(?:else\b|do\b|UNROLL\b|case\b[^:?]*:|default:|(?:if|for|while|switch)\s*(?=\())")
 

@@ -27,8 +27,7 @@ static size_t word(const char **list, int k) {
     const char *s = *list;
     for (; k && *s; k--) {
         s += strcspn(s, ",");
-        s += *s == ';
-        ';
+        s += *s == ',';
     }
     *list = s;
     return strcspn(s, ",");

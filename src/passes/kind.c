@@ -69,8 +69,7 @@ bool fac_is_unknown(const fac_value *v) {
     const char *s = fac_attr_text(v->node, "dtypes");
     for (int k = 0; k < v->index; k++) {
         s += strcspn(s, ",");
-        s += *s == ';
-        ';
+        s += *s == ',';
     }
     return *s == '-';
 }

@@ -42,8 +42,7 @@ static const char *finish_of(const fac_task *t) {
 
 static void add_usage(const reply *y, fac_text *t) {
     const fac_wish *w = &y->c->wish;
-    long long prompt = 0;
-    answer = 0;
+    long long prompt = 0, answer = 0;
     for (int k = 0; k < w->nprompts; k++) prompt += w->prompts[k].n;
     for (int k = 0; k < y->c->ntasks; k++) answer += y->c->tasks[k].stat.generated;
     fac_text_print(t,

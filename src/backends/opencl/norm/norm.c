@@ -50,8 +50,8 @@ static int64_t step_along(const fac_operand *parameter, const fac_dims *x, int k
 static void rows_of(const fac_problem *p, rows *r) {
     const fac_dims *x = &p->in[0].type.dims;
     const fac_operand none = { 0 };
-    *scale = p->nin > 1 ? &p->in[1] : &none;
-    *bias = p->nin > 2 ? &p->in[2] : &none;
+    const fac_operand *scale = p->nin > 1 ? &p->in[1] : &none;
+    const fac_operand *bias = p->nin > 2 ? &p->in[2] : &none;
     *r = (rows){ .count = 1, .size = 1, .mod = 1 };
     if (FAC_IS(p->node, layer_norm) || FAC_IS(p->node, rms_norm)) {
         int64_t axis = 0;
