@@ -19,10 +19,6 @@ VISION = dict(image_size=32, patch_size=8, hidden_size=32, num_hidden_layers=2,
               num_attention_heads=4, intermediate_size=48)
 
 
-def words(batch=2, length=7):
-    return lambda: dict(input_ids=torch.randint(3, 99, (batch, length)))
-
-
 def masked(batch=2, length=7):
     def make():
         mask = torch.ones(batch, length, dtype=torch.int64)
@@ -156,7 +152,7 @@ def text_cases():
         heads = {"GPT2": "GPT2LMHeadModel", "CTRL": "CTRLLMHeadModel"}
         head = heads.get(name, name + "ForCausalLM")
         yield name, (name + "Config", head), dict(DECODER, **MORE.get(name, {})), \
-            words(), words(1, 8), TEXT_OPEN, {}
+            masked(), masked(1, 8), TEXT_OPEN, {}
     for name in SEQ2SEQS:
         head = {"Marian": "MarianMTModel"}.get(name, name + "ForConditionalGeneration")
         yield name, (name + "Config", head), dict(SEQ2SEQ, **MORE.get(name, {})), \

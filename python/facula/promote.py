@@ -2,6 +2,7 @@
 of dtypes, numbers on either side, writing in place, indexing, printing."""
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from . import _facula
 from .dtypes import bool_, dtype, find, get_default_dtype, int64, result_type
 from ._facula import Tensor, apply
+from .changing import varying
 
 _numbers = (bool, int, float)
 
@@ -177,12 +179,33 @@ def _expand_ellipsis(key: tuple[Any, ...], ndim: int) -> tuple[Any, ...]:
     return key[:at] + fill + key[at + 1:]
 
 
+@functools.lru_cache(2048)
+def _numbers_tensor(values: tuple[int, ...]) -> Tensor:
+    """Numbers that steer a shape; they are never written."""
+    return Tensor(list(values), dtype="int64")
+
+
+def _cut(x: Tensor, starts: list[int], ends: list[int], axes: list[int], steps: list[int], counts: list[int]) -> Tensor:
+    """By slices, and by places where starts change from call to call (changing.py).  count -1: a number, so that the dim goes."""
+    moving = varying((x.shape, *axes, *steps, *counts), tuple(starts))
+    if not moving:
+        return apply("slice", None, 0, x, *[_numbers_tensor(tuple(v)) for v in (starts, ends, axes, steps)])
+    still = [k for k in range(len(axes)) if k not in moving]
+    if still:
+        x = apply("slice", None, 0, x, *[_numbers_tensor(tuple(v[k] for k in still)) for v in (starts, ends, axes, steps)])
+    for k in sorted(moving, reverse=True):                  # the last dim first: a dim that goes moves no other
+        at = starts[k] + steps[k] * np.arange(counts[k]) if counts[k] >= 0 else starts[k]
+        x = apply("gather", f"axis={axes[k]}", 0, x, Tensor(at, dtype="int64"))
+    return x
+
+
 def _basic_index(x: Tensor, key: Any) -> Tensor:
     parts = _expand_ellipsis(key if isinstance(key, tuple) else (key,), x.ndim)
     starts: list[int] = []
     ends: list[int] = []
     axes: list[int] = []
     steps: list[int] = []
+    counts: list[int] = []
     shape: list[int] = []
     axis = 0
     for part in parts:
@@ -194,7 +217,7 @@ def _basic_index(x: Tensor, key: Any) -> Tensor:
             at = part + size if part < 0 else part
             if not 0 <= at < size:
                 raise IndexError(f"index {part} is out of range for a dim of size {size} (axis {axis})")
-            begin, end, step = at, at + 1, 1
+            begin, end, step, count = at, at + 1, 1, -1
         else:
             begin, end, step = part.indices(size)
             count = len(range(begin, end, step))
@@ -209,15 +232,14 @@ def _basic_index(x: Tensor, key: Any) -> Tensor:
             ends.append(end)
             axes.append(axis)
             steps.append(step)
+            counts.append(count)
         axis += 1
-    y = x
-    if axes:
-        y = apply("slice", None, 0, x, *(Tensor(v, dtype="int64") for v in (starts, ends, axes, steps)))
+    y = _cut(x, starts, ends, axes, steps, counts) if axes else x
     return y if tuple(shape) == y.shape else reshape(y, shape)
 
 
 def reshape(x: Tensor, shape: Any) -> Tensor:
-    return apply("reshape", "allowzero=1", 0, x, Tensor(list(shape), dtype="int64"))
+    return apply("reshape", "allowzero=1", 0, x, _numbers_tensor(tuple(shape)))
 
 
 def _key_of(key: Any) -> Any:

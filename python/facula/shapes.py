@@ -10,9 +10,10 @@ import numpy as np
 
 from . import _facula
 from ._facula import Tensor, apply
+from .changing import varying
 from .dtypes import int64, result_type
 from .promote import cast, reshape as _reshape
-from .create import axes_of, axis_of, as_tensor, ints, Dims, _shape_args
+from .create import axes_of, axis_of, as_tensor, ints, zeros, Dims, _shape_args
 
 
 def reshape(x: Tensor, *shape: Any) -> Tensor:
@@ -219,6 +220,9 @@ def roll(x: Tensor, shifts: int | Sequence[int], dims: Dims = None) -> Tensor:
         size = x.shape[a]
         if size and n % size:
             key = (slice(None),) * a
+            if varying(("roll", x.shape, a), (n % size,)):
+                x = apply("gather", f"axis={a}", 0, x, Tensor((np.arange(size) - n) % size))
+                continue
             x = cat([x[(*key, slice(size - n % size, None))], x[(*key, slice(0, size - n % size))]], a)
     return x
 
@@ -236,11 +240,18 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
     return apply("pad", f"mode={how}", 0, x, ints(before + after), *fill)
 
 
+def _trilu(x: Tensor, diagonal: int, lower: bool) -> Tensor:
+    if varying(("trilu", x.shape, lower), (diagonal,)):
+        cut = np.tri(x.shape[-2], x.shape[-1], diagonal - (not lower), dtype=bool)
+        return apply("where", None, 0, Tensor(cut if lower else ~cut), x, zeros((), dtype=x.dtype))
+    return apply("trilu", f"lower={int(lower)}", 0, x, Tensor(diagonal, dtype="int64"))
+
+
 def tril(x: Tensor, diagonal: int = 0) -> Tensor:
     """Zeros above a diagonal of the last two dims."""
-    return apply("trilu", "lower=1", 0, x, Tensor(diagonal, dtype="int64"))
+    return _trilu(x, diagonal, True)
 
 
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     """Zeros below a diagonal of the last two dims."""
-    return apply("trilu", "lower=0", 0, x, Tensor(diagonal, dtype="int64"))
+    return _trilu(x, diagonal, False)

@@ -1,8 +1,12 @@
 """What the command `facula` does, as functions that give objects: dictionaries, arrays, tables."""
 from __future__ import annotations
 
+import functools
 import os
+import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -176,10 +180,33 @@ def activations(model: Any, inputs: Any = None, *, at: Sequence[str] | None = No
     return Report(rows=Table(rows, columns), tensors=kept)
 
 
+_OPEN = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("facula._facula", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+try:
+    module.Device("opencl")
+except module.Error:
+    pass
+"""
+
+
+@functools.cache
+def _opencl_survives() -> bool:
+    """Whether a process outlives opening an OpenCL device: some drivers end it (PoCL where there is no /sys)."""
+    trial = subprocess.run([sys.executable, "-I", "-c", _OPEN, str(_facula.__file__)], capture_output=True)
+    if trial.returncode < 0:
+        warnings.warn(f"OpenCL is left out: its driver ends the process that opens a device (signal {-trial.returncode})", RuntimeWarning)
+    return trial.returncode >= 0
+
+
 def devices() -> Table:
-    """Where programs can run."""
+    """Where programs can run.  OpenCL is left out, with a warning, where its driver ends the process that opens a device."""
     rows = []
     for name in ("cpu", *(f"opencl:{i}" for i in range(16))):
+        if name == "opencl:0" and not _opencl_survives():
+            break
         try:
             d = _facula.Device(name)
         except _facula.Error:

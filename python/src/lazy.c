@@ -122,6 +122,11 @@ static PyObject *is_lazy(PyObject *module, PyObject *none) {
     return PyBool_FromLong(py_lazy_on());
 }
 
+static PyObject *lazy_epoch(PyObject *module, PyObject *none) {
+    (void)module, (void)none;
+    return PyLong_FromUnsignedLongLong(epoch);
+}
+
 static PyObject *flush(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *where = NULL;
@@ -166,6 +171,7 @@ static PyMethodDef functions[] = {
       "Are this thread's calls recorded and computed later?  What it was before." },
     { "set_lazy_at_first", set_lazy_at_first, METH_O, "The same for threads that say nothing." },
     { "is_lazy", is_lazy, METH_NOARGS, "Are calls recorded and computed later?" },
+    { "lazy_epoch", lazy_epoch, METH_NOARGS, "A number that grows with each flush." },
     { "flush", flush, METH_VARARGS, "(device=None): computes what is recorded." },
     { "lazy_stats", stats, METH_VARARGS,
       "(device=None): segments, how many were found again, how many planned." },

@@ -36,6 +36,10 @@ static PyObject *set_tracing(PyObject *module, PyObject *on) {
     tracing = value;
     return PyBool_FromLong(before);
 }
+static PyObject *is_tracing(PyObject *module, PyObject *none) {
+    (void)module, (void)none;
+    return PyBool_FromLong(tracing);
+}
 static PyObject *is_grad_enabled(PyObject *module, PyObject *none) {
     (void)module, (void)none;
     return PyBool_FromLong(enabled);
@@ -187,6 +191,7 @@ static PyMethodDef functions[] = {
     { "set_grad_enabled", set_grad_enabled, METH_O,
       "Are calls recorded for gradients?  What it was before." },
     { "set_tracing", set_tracing, METH_O, "Is every call recorded?  What it was before." },
+    { "is_tracing", is_tracing, METH_NOARGS, "Is every call recorded, for a graph?" },
     { "is_grad_enabled", is_grad_enabled, METH_NOARGS, "Are calls recorded for gradients?" },
     { 0 }
 };

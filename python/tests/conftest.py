@@ -52,3 +52,12 @@ def small():
                             fac.nn.Linear(36, 5)).eval()
     graph, _ = fac._facula.edit("shape", fac.trace(net, (1, 3, 8, 8)), "x", "N,3,8,8")
     return fac.Model(graph, name="small")
+
+
+@pytest.fixture(scope="session")
+def opencl():
+    """The name of the first OpenCL device; tests that ask for it are skipped where there is none that can be used."""
+    names = [d["name"] for d in fac.devices() if d["name"].startswith("opencl")]
+    if not names:
+        pytest.skip("no OpenCL device")
+    return names[0]

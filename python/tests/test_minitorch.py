@@ -43,9 +43,7 @@ def test_the_suite_of_the_course():
     assert failed == STUBS and passed >= 217, text              # stubs are for students to write: below
 
 
-def test_the_suite_on_a_device():
-    if not any(d["name"].startswith("opencl") for d in fac.devices()):
-        pytest.skip("no OpenCL device")
+def test_the_suite_on_a_device(opencl):
     passed, failed, text = run_suite("tests/test_tensor_general.py", FACULA_MINITORCH_DEVICE="1")
     assert not failed and passed >= 117, text
 

@@ -101,11 +101,8 @@ def test_eight_threads_give_equal_results(small, rng):
     assert not wrong
 
 
-def test_opencl(small, rng):
-    try:
-        m = small.to("opencl")
-    except fac.Error as why:
-        pytest.skip(str(why))
+def test_opencl(small, rng, opencl):
+    m = small.to("opencl")
     x = rng.standard_normal((2, 3, 8, 8)).astype("f4")
     assert np.allclose(m.run(x), small.run(x), atol=1e-4)
     t = fac.tensor(x).to("opencl")

@@ -143,3 +143,25 @@ def test_as_many_places_of_a_mask_as_of_other_indices():
     with pytest.raises(IndexError, match=r"could not be broadcast together with shapes \[2\], \[3\]"):
         x[mask, torch.tensor([1, 2, 3], device=D)] = 1.0
     assert x[mask, torch.tensor([1, 2], device=D)].shape == (2,)
+
+
+@pytest.mark.parametrize("at,value", [
+    ((), T([1.])), ((T([0, 1]),), torch.ones(1, 2, 5, 6)), ((T([0, 1]),), torch.ones(3, 5, 6)), ((T([0]), None, T([1])), torch.ones(1, 6)),
+    ((None, T([0, 1]), T([2])), torch.ones(4, 6)), ((T([0, 1]), T([2, 3])), torch.ones(2, 5))])
+def test_values_that_do_not_fit_are_refused_when_the_call_is_made(at, value):
+    x, put = X if at else T(2.), torch.ops.aten.index_put_
+    with pytest.raises(RuntimeError) as want:
+        put(x.clone(), at, value)
+    y = x.to(D)
+    with pytest.raises(RuntimeError) as got:
+        put(y, on(D, at), value.to(D))
+    if at:                                          # else torch's cpu takes another road, and says something else
+        assert str(got.value).splitlines()[0] == str(want.value).splitlines()[0]
+    assert torch.equal(y.cpu(), x)
+
+
+def test_masks_of_bytes_warn():
+    y, mask = X.to(D), DARK.to(D, torch.uint8)
+    for use in (lambda: y[mask], lambda: y.index_put_((mask,), T(2.).to(D)), lambda: y[:, :, 0].index_put_((mask,), T(2.).to(D), True)):
+        with pytest.warns(UserWarning, match="torch.uint8 is now deprecated"):
+            use()

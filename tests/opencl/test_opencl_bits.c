@@ -1,6 +1,7 @@
 /* Convolutions of few bits on OpenCL: the very sums and codes of the formula, on fresh random
  * problems of whole numbers. */
 #include "codes_check.h"
+#include "opencl_check.h"
 
 enum { PROBLEMS = 6, GRAPHS = 12 };
 static fac_device *dev;
@@ -8,8 +9,7 @@ static fac_device *dev;
 static int open_device(void **state) {
     (void)state;
     seed = fresh_seed();
-    fac_device_open("opencl", NULL, &dev, NULL); /* without one the tests are skipped */
-    return 0;
+    return opencl_open(&dev, &(fac_error){ 0 }); /* without one the tests are skipped */
 }
 static int close_device(void **state) {
     (void)state;

@@ -37,6 +37,7 @@ typedef struct check {
     const char *isa;
     int threads;
     bool strided, blocked; /* layouts to try for inputs                                 */
+    bool weights;          /* inputs after the first are parameters                     */
     bool any_out;          /* outputs too arrive in such layouts, as of a part of another tensor */
     bool all_out;          /* outputs that may be absent are there                      */
     bool in_place;         /* output 0 over input 0 where type and layout allow         */
@@ -200,7 +201,7 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
     for (int i = 0; i < n->nin; i++)
         if (n->in[i])
             in[i] = (fac_operand){ n->in[i]->type, check_layout(c, &n->in[i]->type.dims, lanes),
-                                   FAC_RUN, n->in[i]->known };
+                                   c->weights && i ? FAC_PREPARE : FAC_RUN, n->in[i]->known };
     int halo = (int)check_below(c, 3);
     for (int k = 0; k < n->nout; k++) {
         const fac_dims *d_out = &n->out[k]->type.dims;

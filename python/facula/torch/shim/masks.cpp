@@ -2,6 +2,7 @@
 // is too: the host lists the places, and what is read or written at them stays on the device.  What
 // one mask writes has a size that is known, so the mask stays as it is (aten/places.py).
 #include "lazy.h"
+#include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
 #include <torch/library.h>
 
@@ -24,9 +25,6 @@ static Indices listed(const at::Tensor &x, const std::vector<at::Tensor> &given)
             out.push_back(t.defined() ? std::optional<at::Tensor>(t) : std::nullopt);
             continue;
         }
-        if (t.scalar_type() == at::kByte)
-            TORCH_WARN("indexing with dtype torch.uint8 is now deprecated, please use a dtype "
-                       "torch.bool instead.");
         const int64_t first = (int64_t)out.size();
         for (int64_t k = 0; k < t.dim(); k++)
             TORCH_CHECK_INDEX(first + k < x.dim() && t.size(k) == x.size(first + k),
@@ -68,6 +66,31 @@ static void check_indices(const at::Tensor &x, const std::vector<at::Tensor> &gi
                       "index is out of bounds for dimension with size 0");
 }
 
+// What is written fits what the indices pick.  Without masks both are known when the call is made.
+static void check_written(const at::Tensor &x, const std::vector<at::Tensor> &given,
+                          const at::Tensor &value) {
+    Dims picked, all;
+    int64_t first = -1, last = -1;
+    for (int64_t i = 0; i < (int64_t)given.size(); i++) {
+        if (!given[i].defined()) continue;
+        if (first < 0) first = i;
+        last = i;
+        auto both = at::infer_size(all, given[i].sizes());
+        all.assign(both.begin(), both.end());
+    }
+    bool apart = false; // then what they pick comes first
+    for (int64_t i = std::max<int64_t>(first, 0); i < last; i++) apart |= !given[i].defined();
+    if (apart) picked = all;
+    for (int64_t i = 0; i < x.dim(); i++) {
+        const bool indexed = i < (int64_t)given.size() && given[i].defined();
+        if (i == first && !apart) picked.append(all.begin(), all.end());
+        if (!indexed) picked.push_back(x.size(i));
+    }
+    TORCH_CHECK(at::is_expandable_to(value.sizes(), picked), "shape mismatch: value tensor of shape ",
+                value.sizes(), " cannot be broadcast to indexing result of shape ",
+                c10::IntArrayRef(picked));
+}
+
 void plain_indices(const OpInfo &I, c10::IValue *a) {
     std::vector<at::Tensor> given;
     size_t masks = 0, there = 0;
@@ -75,9 +98,13 @@ void plain_indices(const OpInfo &I, c10::IValue *a) {
         given.push_back(v.isTensor() ? v.toTensor() : at::Tensor());
         there += given.back().defined();
         masks += is_mask(given.back());
+        if (given.back().defined() && given.back().scalar_type() == at::kByte)
+            TORCH_WARN("indexing with dtype torch.uint8 is now deprecated, please use a dtype "
+                       "torch.bool instead.");
     }
     const bool writes = I.op.schema().name().find("index_put") != std::string::npos;
     check_indices(a[0].toTensor(), given);
+    if (!masks && writes) check_written(a[0].toTensor(), given, a[2].toTensor());
     if (!masks || (writes && there == 1)) return;
     auto plain = listed(a[0].toTensor(), given);
     given.clear();

@@ -1,126 +1,12 @@
-// Factories, views, copies, reads, the two recurrent cells, and the registration of everything else
-// in one loop.
+// Copies, reads, the two recurrent cells, and the registration of everything else in one loop.
 #include "lazy.h"
-#include <ATen/Context.h>
-#include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
-#include <ATen/InferSize.h>
-#include <ATen/TensorUtils.h>
-#include <ATen/WrapDimUtils.h>
-#include <ATen/detail/PrivateUse1HooksInterface.h>
-#include <ATen/native/TensorFactories.h>
+#include <ATen/MemoryOverlap.h>
 #include <torch/library.h>
 #include "flush.h"
 #include "memory.h"
 
 namespace ocl {
-
-// ---- tensors and views: torch's own TensorImpl has sizes and strides, the storage has the state
-static const c10::DispatchKeySet kKeys{c10::DispatchKey::PrivateUse1};
-static int index_of(std::optional<c10::Device> d) {
-  int i = d && d->has_index() ? d->index() : current_device();
-  TORCH_CHECK(i < device_count(), "ocl: there is no device ocl:", i, ", but ", device_count());
-  return i;
-}
-static at::Tensor wrapped(State* s, size_t n, c10::ScalarType dt, c10::IntArrayRef sizes, c10::IntArrayRef strides,
-                          int64_t offset) {
-  auto st = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), n, data_of(s), allocator(), true);
-  auto t = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(st)), kKeys, c10::scalarTypeToTypeMeta(dt));
-  t.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
-  return t;
-}
-at::Tensor make(c10::ScalarType dt, c10::IntArrayRef sizes, c10::IntArrayRef strides, int device) {
-  size_t n = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dt), 0);
-  return wrapped(state_new(n, device), n, dt, sizes, strides, 0);
-}
-at::Tensor make_with_state(State* s, const Ref& r) {
-  return wrapped(s, s->bytes, r.dtype, r.sizes, r.strides, r.offset);
-}
-State* state_of(const at::Tensor& t) {
-  return state_in(*t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
-}
-
-static at::Tensor view_of(const at::Tensor& t, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
-  auto r = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(t.storage()), t.key_set(), t.dtype());
-  r.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
-  return r;
-}
-static at::Tensor as_strided(const at::Tensor& t, c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<int64_t> off) {
-  size_t need = at::detail::computeStorageNbytes(size, stride, t.dtype().itemsize(), off.value_or(t.storage_offset()));
-  TORCH_CHECK(need <= t.storage().nbytes(), "setStorage: sizes ", size, ", strides ", stride, " and storage offset ",
-              off.value_or(t.storage_offset()), " need ", need, " bytes, the storage has ", t.storage().nbytes());
-  return view_of(t, size, stride, off.value_or(t.storage_offset()));
-}
-static at::Tensor view(const at::Tensor& t, c10::IntArrayRef size) {
-  auto want = at::infer_size_dv(size, t.numel());
-  auto strides = at::detail::computeStride(t.sizes(), t.strides(), want);
-  TORCH_CHECK(strides, "view size is not compatible with input tensor's size and stride; use .reshape(...) instead");
-  return view_of(t, want, *strides, t.storage_offset());
-}
-static at::Tensor reshape_alias(const at::Tensor& t, c10::IntArrayRef size, c10::IntArrayRef stride) { return view_of(t, size, stride, t.storage_offset()); }
-static at::Tensor unfold(const at::Tensor& t, int64_t d, int64_t size, int64_t step) {
-  d = at::maybe_wrap_dim(d, t.dim(), true);
-  auto sz = t.sizes().vec(), st = t.strides().vec();
-  if (t.dim() == 0) return view_of(t, {size}, {1}, t.storage_offset());
-  int64_t last = st[d];
-  sz[d] = (sz[d] - size) / step + 1; st[d] *= step; sz.push_back(size); st.push_back(last);
-  return view_of(t, sz, st, t.storage_offset());
-}
-static at::Tensor view_as_real(const at::Tensor& t) {
-  auto sz = t.sizes().vec(), st = t.strides().vec();
-  for (auto& x : st) x *= 2;
-  sz.push_back(2); st.push_back(1);
-  auto r = view_of(t, sz, st, t.storage_offset() * 2);
-  r.unsafeGetTensorImpl()->set_storage_and_dtype(t.storage(), c10::scalarTypeToTypeMeta(c10::toRealValueType(t.scalar_type())));
-  return r;
-}
-static at::Tensor view_as_complex(const at::Tensor& t) {
-  auto sz = t.sizes().vec(), st = t.strides().vec();
-  sz.pop_back(); st.pop_back();
-  for (auto& x : st) x /= 2;
-  auto r = view_of(t, sz, st, t.storage_offset() / 2);
-  r.unsafeGetTensorImpl()->set_storage_and_dtype(t.storage(), c10::scalarTypeToTypeMeta(c10::toComplexType(t.scalar_type())));
-  return r;
-}
-// torch.use_deterministic_algorithms: nothing is left of what memory held before.
-static at::Tensor filled(at::Tensor t) {
-  auto& all = at::globalContext();
-  if (!all.deterministicAlgorithms() || !all.deterministicFillUninitializedMemory() || !t.numel()) return t;
-  return at::native::fill_empty_deterministic_(t);
-}
-static at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<c10::ScalarType> dt, std::optional<c10::Layout>, std::optional<c10::Device> dev, std::optional<bool>) {
-  return filled(make(dt.value_or(c10::get_default_dtype_as_scalartype()), size, stride, index_of(dev)));
-}
-static at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dt, std::optional<c10::Layout>, std::optional<c10::Device> dev, std::optional<bool>, std::optional<c10::MemoryFormat> mf) {
-  Dims st(size.size());
-  int64_t n = 1;
-  for (int i = (int)size.size() - 1; i >= 0; i--) { st[i] = n; n *= std::max<int64_t>(size[i], 1); }
-  auto t = make(dt.value_or(c10::get_default_dtype_as_scalartype()), size, st, index_of(dev));
-  if (mf && *mf != c10::MemoryFormat::Contiguous && *mf != c10::MemoryFormat::Preserve) t.unsafeGetTensorImpl()->empty_tensor_restride(*mf);
-  return filled(t);
-}
-const at::Tensor& resize(const at::Tensor& t, c10::IntArrayRef size, std::optional<c10::MemoryFormat> mf) {
-  auto* im = t.unsafeGetTensorImpl();
-  if (t.sizes() != size) im->set_sizes_contiguous(size);
-  if (mf && *mf != c10::MemoryFormat::Preserve) im->empty_tensor_restride(*mf);
-  size_t need = at::detail::computeStorageNbytes(t.sizes(), t.strides(), t.dtype().itemsize(), t.storage_offset());
-  if (need > t.storage().nbytes()) at::detail::getPrivateUse1Hooks().resizePrivateUse1Bytes(t.storage(), need);
-  return t;
-}
-static at::Tensor& set_storage(at::Tensor& t, at::Storage st, int64_t off, c10::IntArrayRef size, c10::IntArrayRef stride) {
-  auto* im = t.unsafeGetTensorImpl();
-  im->set_storage_keep_dtype(std::move(st));
-  if (stride.empty() && !size.empty()) { im->set_storage_offset(off); im->set_sizes_contiguous(size); }
-  else im->set_sizes_and_strides(size, stride, off);
-  return t;
-}
-static at::Tensor& set_source(at::Tensor& t, at::Storage st) {
-  int64_t n = st.nbytes() / t.dtype().itemsize();
-  return set_storage(t, std::move(st), 0, {n}, {1});
-}
-static at::Tensor& set_tensor(at::Tensor& t, const at::Tensor& s) { return set_storage(t, s.storage(), s.storage_offset(), s.sizes(), s.strides()); }
-
-static bool is_set_to(const at::Tensor& a, const at::Tensor& b) { return a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl() && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() && a.strides() == b.strides(); }
 
 // ---- copies and reads
 static OpInfo& info(const char* n, const char* ov) {
@@ -142,7 +28,13 @@ static void read_by_host(State* s) {
   if (s->written == rec().segment) flush("read");
   s->known = true;
 }
+static bool is_same(const at::Tensor& a, const at::Tensor& b) {
+  return a.device() == b.device() && a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() &&
+         a.is_neg() == b.is_neg() && a.is_set_to(b);
+}
 static at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool nb) {
+  if (is_same(self, dst)) return dst;
+  at::assert_no_internal_overlap(dst);
   if (self.is_conj() || self.is_neg() || dst.is_conj() || dst.is_neg()) {  // the lazy conjugate and sign bits: copy plainly, then apply the difference
     auto plain = [](const at::Tensor& t) {
       auto r = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(t.storage()), t.key_set() - c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}), t.dtype());
@@ -235,23 +127,10 @@ static void fallback(const c10::OperatorHandle& op, Stack* stack) {
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  m.impl("empty.memory_format", TORCH_FN(empty));
-  m.impl("empty_strided", TORCH_FN(empty_strided));
-  m.impl("as_strided", TORCH_FN(as_strided));
-  m.impl("view", TORCH_FN(view));
-  m.impl("_reshape_alias", TORCH_FN(reshape_alias));
-  m.impl("unfold", TORCH_FN(unfold));
-  m.impl("is_set_to", TORCH_FN(is_set_to));
-  m.impl("view_as_real", TORCH_FN(view_as_real));
-  m.impl("view_as_complex", TORCH_FN(view_as_complex));
   m.impl("_thnn_fused_lstm_cell", TORCH_FN(lstm_cell));
   m.impl("_thnn_fused_lstm_cell_backward_impl", TORCH_FN(lstm_cell_backward));
   m.impl("_thnn_fused_gru_cell", TORCH_FN(gru_cell));
   m.impl("_thnn_fused_gru_cell_backward", TORCH_FN(gru_cell_backward));
-  m.impl("resize_", TORCH_FN(resize));
-  m.impl("set_.source_Storage", TORCH_FN(set_source));
-  m.impl("set_.source_Storage_storage_offset", TORCH_FN(set_storage));
-  m.impl("set_.source_Tensor", TORCH_FN(set_tensor));
   m.impl("_copy_from", TORCH_FN(copy_from));
   m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   m.impl("_local_scalar_dense", TORCH_FN(local_scalar));

@@ -1,6 +1,7 @@
 // Recording: one boxed kernel for all operators.  What its results are is asked once for each
 // (operator, types, attributes).
 #include "lazy.h"
+#include <ATen/native/Resize.h>
 #include <cstring>
 
 namespace ocl {
@@ -312,6 +313,7 @@ void record(const OpInfo& I, Stack* stack) {
       auto& want = (*m)[o++];
       if (c10::IntArrayRef(want.sizes) == c10::IntArrayRef(c.in[k].sizes)) return;
       const at::Tensor& t = (*stack)[base + i].toTensor();
+      at::native::resize_output_check(t, c10::IntArrayRef(want.sizes));   // torch's warning
       ocl::resize(t, want.sizes, std::optional<c10::MemoryFormat>());
       c.in[k] = ref_of(t);
     });

@@ -21,7 +21,7 @@
 #include "tensor/blocks.h"
 #include "tensor/tensor_internal.h"
 
-enum { ROUNDED_MOST = 16 };
+enum { ROUNDED_MOST = 16, TOGETHER = 16 };
 
 typedef struct plan {
     const fac_cpu *cpu;
@@ -146,10 +146,13 @@ static void finish(const job *j, int64_t first, int64_t n) {
     }
 }
 
+/* Units are TOGETHER rows of weights, which the kernels take at once. */
 static void by_integers(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
     const plan *p = j->p;
     (void)thread;
+    first *= TOGETHER;
+    last = last * TOGETHER < p->N ? last * TOGETHER : p->N;
     const fac_block_rows t = { .w = j->w + first * p->row_bytes,
                                .w_row = p->row_bytes,
                                .rows = last - first,
@@ -205,7 +208,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     for (int64_t m = 0; m < p->M; m++)
         fac_block_x_round(j.x + m * p->K, p->K, j.rounded + m * (int64_t)fac_block_x_bytes(p->K));
     const int64_t shares = p->N / 64 < 4 * pool->threads ? pool->threads : 4 * pool->threads;
-    fac_parallel_ranges(pool, p->N, (int)shares, by_integers, &j);
+    const int64_t units = (p->N + TOGETHER - 1) / TOGETHER;
+    fac_parallel_ranges(pool, units, (int)shares, by_integers, &j);
     return FAC_OK;
 }
 

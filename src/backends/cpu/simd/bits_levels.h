@@ -1,4 +1,5 @@
 /* From numbers to bits: the levels of pixels, by thresholds.  See bits.c, which includes this. */
+#include "backends/cpu/simd/bits_kinds.h"
 
 /* A bit for each lane. */
 INLINE unsigned above(vec x, float t) {
@@ -16,25 +17,6 @@ INLINE unsigned above(vec x, float t) {
 
 INLINE unsigned below_zero(vec x) { return above(-x, 0); }
 
-/* The bits of each plane, of a bit for each threshold that is exceeded. */
-INLINE void bits_of(const fac_bit_levels *l, const unsigned m[FAC_BIT_THRESHOLDS],
-                    unsigned bits[FAC_BIT_PLANES]) {
-    for (int j = 0; j < l->planes; j++) {
-        bits[j] = l->start >> j & 1 ? ~0u : 0;
-        for (int k = 0; k < l->thresholds; k++) bits[j] ^= l->flips[j] >> k & 1 ? m[k] : 0;
-    }
-}
-
-/* What activations mostly are: signs; one plane of one threshold; two of three, whose codes
- * grow. */
-enum { ANY, SIGNS, ONE, TWO };
-static int kind_of(const fac_bit_levels *l) {
-    if (l->sign) return SIGNS;
-    if (l->start) return ANY;
-    if (l->planes == 1 && l->flips[0] == 1) return ONE;
-    return l->planes == 2 && l->flips[0] == 7 && l->flips[1] == 2 ? TWO : ANY;
-}
-
 /* Thresholds above 0 cut what a relu would. */
 static bool needs_relu(const fac_bit_levels *l) {
     return l->relu && (l->sign || l->threshold[0] < 0);
@@ -49,9 +31,19 @@ INLINE void vector_bits(const fac_bit_levels *l, vec x, const int kind,
     else if (kind == ONE)
         bits[0] = above(x, l->threshold[0]);
     else if (kind == TWO) {
+        /* thresholds rise: bit 0 says on which side of the outer one of the half x lies */
+#if defined(__AVX512F__)
+        const __mmask16 upper =
+            _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(l->threshold[1]), _CMP_GT_OQ);
+        const __m512 outer = _mm512_mask_blend_ps(upper, _mm512_set1_ps(l->threshold[0]),
+                                                  _mm512_set1_ps(l->threshold[2]));
+        bits[0] = _mm512_cmp_ps_mask((__m512)x, outer, _CMP_GT_OQ);
+        bits[1] = upper;
+#else
         const unsigned m1 = above(x, l->threshold[1]);
         bits[0] = above(x, l->threshold[0]) ^ m1 ^ above(x, l->threshold[2]);
         bits[1] = m1;
+#endif
     } else {
         for (int k = 0; k < l->thresholds; k++) m[k] = above(x, l->threshold[k]);
         bits_of(l, m, bits);

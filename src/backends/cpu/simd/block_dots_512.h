@@ -119,7 +119,10 @@ INLINE void store_sums(const __m512 *sum, const int n, float *y, int64_t step) {
         const __m128 four = four_sums(sum + k);
         for (int j = 0; j < 4; j++) y[(k + j) * step] = four[j];
     }
-    for (; k < n; k++) y[k * step] = _mm512_reduce_add_ps(sum[k]);
+    for (; k < n; k++) { /* in the same order, for the same bits */
+        const __m512 alone[4] = { sum[k], sum[k], sum[k], sum[k] };
+        y[k * step] = four_sums(alone)[0];
+    }
 }
 
 /* Bytes that are read soon: the gathers of scales would wait for them. */
@@ -212,6 +215,8 @@ INLINE void tile_q6_k(const bool vnni, const int R, const int m, const fac_block
     store_sums(sum, all, y, R > 1 ? 1 : r->y_row);
 }
 
+#include "backends/cpu/simd/block_dots_rows.h"
+
 /* ---- all ---- */
 
 INLINE void any_tile(const enum type t, const bool vnni, const int R, const int m,
@@ -222,9 +227,18 @@ INLINE void any_tile(const enum type t, const bool vnni, const int R, const int 
         tile(t, vnni, R, m, r, w, x, y);
 }
 
+/* Whole sixteens of rows; those that are left begin there. */
+INLINE int64_t sixteens(const enum type t, const bool vnni, const int m, const fac_block_rows *r,
+                        const char *x, float *y) {
+    int64_t i = 0;
+    if (t == TYPE_Q4_K || t == TYPE_Q6_K || r->w_row > INT32_MAX / ROWS) return 0;
+    for (; i + ROWS <= r->rows; i += ROWS) tile_rows(t, vnni, m, r, r->w + i * r->w_row, x, y + i);
+    return i;
+}
+
 INLINE void one_row(const enum type t, const bool vnni, const fac_block_rows *r, const char *x,
                     float *y) {
-    int64_t i = 0;
+    int64_t i = sixteens(t, vnni, 1, r, x, y);
     for (; i + TOGETHER <= r->rows; i += TOGETHER)
         any_tile(t, vnni, TOGETHER, 1, r, r->w + i * r->w_row, x, y + i);
     for (; i < r->rows; i++) any_tile(t, vnni, 1, 1, r, r->w + i * r->w_row, x, y + i);
@@ -233,7 +247,8 @@ INLINE void one_row(const enum type t, const bool vnni, const fac_block_rows *r,
 /* m rows of x, which share each row of w. */
 INLINE void some_rows(const enum type t, const bool vnni, const int m, const fac_block_rows *r,
                       const char *x, float *y) {
-    for (int64_t i = 0; i < r->rows; i++) any_tile(t, vnni, 1, m, r, r->w + i * r->w_row, x, y + i);
+    for (int64_t i = sixteens(t, vnni, m, r, x, y); i < r->rows; i++)
+        any_tile(t, vnni, 1, m, r, r->w + i * r->w_row, x, y + i);
 }
 
 INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {

@@ -31,6 +31,10 @@ TARGET INLINE void TILE_OF(_runs)(const fac_byte_tile *t, const int vectors, con
         a[p][0] = b0;
         a[p][1] = b1;
     }
+    if (t->sum) { /* a line of each pixel, far apart: on their way while the products are made */
+        UNROLL
+        for (int p = 0; p < runs * n; p++) __builtin_prefetch(TILE_AT(z, p, n), 0, 3);
+    }
     const int8_t *w = t->w;
     for (int r = 0; r < t->R; r++)
         for (int s = 0; s < t->S; s++) {

@@ -84,9 +84,8 @@ enum { LANES = TILE / 8, SHARE = TILE * LANES / ITEMS, BESIDE = 8 };
 
 kernel void transpose(const numbers s, global const M *x, global M *y) {
     local uint tile[TILE][TILE / 2 + 1];
-    SQUARE_OF_GROUP const int item = (int)get_local_id(0);
-    lane = item % LANES;
-    row = item / LANES;
+    SQUARE_OF_GROUP
+    const int item = (int)get_local_id(0), lane = item % LANES, row = item / LANES;
     uint4 v[SHARE];
 #pragma unroll
     for (int n = 0; n < SHARE; n++) {
@@ -128,9 +127,8 @@ enum { LANES = TILE / NEAR, SHARE = TILE * LANES / ITEMS };
 
 kernel void transpose(const numbers s, global const M *x, global M *y) {
     local M tile[TILE][TILE + 1];
-    SQUARE_OF_GROUP const int item = (int)get_local_id(0);
-    column = item % LANES * NEAR;
-    row = item / LANES;
+    SQUARE_OF_GROUP
+    const int item = (int)get_local_id(0), column = item % LANES * NEAR, row = item / LANES;
     MANY v[SHARE];
 #pragma unroll
     for (int n = 0; n < SHARE; n++) {
@@ -154,8 +152,8 @@ kernel void transpose(const numbers s, global const M *x, global M *y) {
 #else
 kernel void transpose(const numbers s, global const M *x, global M *y) {
     local M tile[TILE][TILE + 1];
-    SQUARE_OF_GROUP const pos column = (pos)get_local_id(0);
-    row = (pos)get_local_id(1);
+    SQUARE_OF_GROUP
+    const pos column = (pos)get_local_id(0), row = (pos)get_local_id(1);
 #pragma unroll
     for (pos i = row; i < TILE; i += ROWS)
         if (p + column < np && q + i < nq)

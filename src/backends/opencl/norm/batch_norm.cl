@@ -307,8 +307,9 @@ kernel void moments(const numbers s, global const MEMORY(X) * x, global const ME
 FOLDER(fold, PLUS)
 
 TEAM_KERNEL settle(const numbers s, global const T *from, SETTLED_PARAMS) {
-    TREE_OF_TEAM LINE_OF_TEAM(get_group_id(0)) const pos c = unit;
-    channels = (pos)s.units;
+    TREE_OF_TEAM
+    LINE_OF_TEAM(get_group_id(0))
+    const pos c = unit, channels = (pos)s.units;
 #ifdef GIVEN
     if (!live || MY_PART) return;
     const T mean = LOAD(MEAN, mean_in, s.mean + c), var = LOAD(VAR, var_in, s.var + c);

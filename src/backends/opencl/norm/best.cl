@@ -23,8 +23,8 @@ static inline bool better(T a, pos i, T b, pos k) {
 }
 
 kernel void arg(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) * y) {
-    LINE_OF_TEAM(get_group_id(0)) const pos size = live ? (pos)s.size : 0;
-    step = (pos)s.step;
+    LINE_OF_TEAM(get_group_id(0))
+    const pos size = live ? (pos)s.size : 0, step = (pos)s.step;
     pos at = -1;
     T best = 0;
     x += s.x + place(s.kept, s.from, KEPT, unit);

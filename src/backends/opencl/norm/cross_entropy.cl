@@ -100,8 +100,9 @@ TEAM_KERNEL losses(const numbers s, global const MEMORY(X) * x, global const MEM
                    global uint *done
 #endif
 ) {
-    TREE_OF_TEAM LINE_OF_TEAM(get_group_id(0)) const pos size = (pos)s.size;
-    first = MY_PART * WIDE_STEP;
+    TREE_OF_TEAM
+    LINE_OF_TEAM(get_group_id(0))
+    const pos size = (pos)s.size, first = MY_PART * WIDE_STEP;
     const long label = (long)labels[s.labels + unit];
     const pos right = class_of(label, size);
     const T least = -INFINITY;
@@ -186,8 +187,9 @@ static inline TV result(TV power, pos i, T up, pos right, T hot, T rest) {
 TEAM_KERNEL cross_entropy_grad(const numbers s, global const MEMORY(X) * x,
                                global const MEMORY(L) * labels, global const MEMORY(X) * dy,
                                global const MEMORY(X) * count, global MEMORY(X) * dx) {
-    TREE_OF_TEAM LINE_OF_TEAM(get_group_id(0)) const pos size = (pos)s.size;
-    first = MY_PART * WIDE_STEP;
+    TREE_OF_TEAM
+    LINE_OF_TEAM(get_group_id(0))
+    const pos size = (pos)s.size, first = MY_PART * WIDE_STEP;
     const long label = (long)labels[s.labels + unit];
     const pos right = class_of(label, size);
     const T least = -INFINITY, smoothing = REAL(s.smoothing);

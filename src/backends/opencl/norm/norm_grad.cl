@@ -148,8 +148,9 @@ FOLDER(fold, PLUS)
 typedef struct { long from, first, second, units, size, rows, begin; } numbers;
 TEAM_KERNEL gather(const numbers s, global const T *from, global MEMORY(X) * first,
                    global MEMORY(X) * second) {
-    TREE_OF_TEAM LINE_OF_TEAM(get_group_id(0)) const pos column = unit + (pos)s.begin;
-    size = (pos)s.size;
+    TREE_OF_TEAM
+    LINE_OF_TEAM(get_group_id(0))
+    const pos column = unit + (pos)s.begin, size = (pos)s.size;
     T sum = 0;
     from += s.from + column;
 #pragma unroll 8

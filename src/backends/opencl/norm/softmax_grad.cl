@@ -28,9 +28,9 @@ FOLDER(fold, PLUS)
 
 TEAM_KERNEL softmax_grad(const numbers s, global const MEMORY(X) * y, global const MEMORY(X) * dy,
                          global MEMORY(X) * dx) {
-    TREE_OF_TEAM LINE_OF_TEAM(get_group_id(0)) const pos size = live ? (pos)s.size : 0;
-    step = (pos)s.step;
-    first = MY_PART * WIDE_STEP;
+    TREE_OF_TEAM
+    LINE_OF_TEAM(get_group_id(0))
+    const pos size = live ? (pos)s.size : 0, step = (pos)s.step, first = MY_PART * WIDE_STEP;
 #ifdef COLUMNS
     const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V,
               left = (pos)s.columns - column;

@@ -8,8 +8,8 @@ kernel void sum_parts(const shape s, global const ACC *restrict parts,
         ACC x = parts[s.parts + i];
         for (long part = 1; part < s.splits; part++) x += parts[s.parts + i + part * count];
         BATCH(zi);
-        EXTRA_STARTS const long outer = n / s.inner_n;
-        column = PLACE(n % s.inner_n);
+        EXTRA_STARTS
+        const long outer = n / s.inner_n, column = PLACE(n % s.inner_n);
         STORE(y, START(s.y) + m * s.y.row + outer * s.y.outer + column * s.y.column,
               FINISH(x, m, outer, column));
     }

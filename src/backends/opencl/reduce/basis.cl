@@ -94,8 +94,8 @@ FOLDER(fold, PLUS)
  * to[channel][part][2 LEVELS]. */
 kernel void cells(const numbers s, global const MEMORY(X) *x, global const MEMORY(X) *basis,
                   global T *to) {
-    TREE_OF_TEAM const long c = get_group_id(0) / s.parts;
-    part = get_group_id(0) % s.parts;
+    TREE_OF_TEAM
+    const long c = get_group_id(0) / s.parts, part = get_group_id(0) % s.parts;
     const long all = s.outer * s.inner;
     const long first = all * part / s.parts, last = all * (part + 1) / s.parts;
     uint code[LEVELS];

@@ -15,8 +15,7 @@ kernel void squares(const numbers s, INPUTS, global T *to) {
     TREE_OF_TEAM
     global const MEMORY(X) * x;
     long chunk = get_group_id(0), n;
-    PICK const long first = chunk * CHUNK;
-    last = min(first + CHUNK, n);
+    PICK const long first = chunk * CHUNK, last = min(first + CHUNK, n);
     TV total = (TV)(T)0;
     for (long i = first + MY_PART * V; i < last;) {
         TV sum = (TV)(T)0;
