@@ -121,7 +121,8 @@ def is_joined(text):
                 text = text[i + 1:].lstrip()
                 break
         text = text.lstrip()
-    if text.startswith(".") or DECLARES.match(text):
+    after_macros = re.sub(r"^(?:[A-Z][A-Z_0-9]{2,}(?:\((?:[^()]|\([^()]*\))*\))? )+(?=[a-z])", "", text)
+    if text.startswith((".", ",")) or DECLARES.match(text) or DECLARES.match(after_macros):
         return False
     parts = outside(text).split(",")
     return len(parts) > 1 and sum(bool(ASSIGNS.search(p)) for p in parts) > 1
