@@ -28,6 +28,7 @@
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
 enum { KEYS = 256, SHARES = 8 }; /* of a block; shares of the work for a thread */
+static const double LOG2_E = 1.44269504088896340736;
 
 /* What stands before k or v, and where both are joined. */
 typedef struct join {
@@ -46,7 +47,8 @@ typedef struct plan {
     fac_attention_place q, k, v, y;
     join join[2]; /* of k, of v */
     double softcap;
-    float factor; /* of what the masks are added to, in units of ln 2: of q, or after a softcap */
+    float factor, left; /* of q, and of scores after products, masks and a softcap: all of it of q,
+                           but what a mask is added to is in its units, not in those of ln 2 */
     size_t share, joined; /* floats of scratch of one thread; bytes of the joined k and v */
     copies copy[];        /* of k, of v */
 } plan;
@@ -64,7 +66,10 @@ static bool settle(plan *a, const fac_problem *p, fac_cpu const *cpu) {
     a->cpu = cpu;
     if (!fac_attention_shape_of(p, cpu, &p->in[MASK], past, &a->shape)) return false;
     fac_attr_get_real(p->node, "softcap", &a->softcap);
-    a->factor = (float)(1.44269504088896340736 * (a->softcap > 0 ? a->softcap : s->scale));
+    const bool capped = a->softcap > 0, masked = s->mask_type != FAC_NONE;
+    a->factor = (float)(s->scale * (masked ? 1 : LOG2_E));
+    a->left = (float)(capped || masked ? LOG2_E : 1);
+    if (capped) a->left *= (float)a->softcap;
     a->blocks = (s->rows + wide - 1) / wide;
     a->share = (size_t)(wide * (s->D + s->E + 3 * KEYS + 4) + KEYS);
     size_t bytes[2] = { 0, 0 };
@@ -242,7 +247,8 @@ static void add_block(const job *j, item *u, const float *k, const float *v, int
     const plan *a = j->a;
     const int64_t wide = u->t.wide, E = a->shape.E;
     const bool capped = a->softcap > 0;
-    fac_attention_block b = { .s = u->s,
+    float *s = u->s;
+    fac_attention_block b = { .s = s,
                               .row = wide,
                               .keys = n,
                               .vectors = u->vectors,
@@ -251,16 +257,23 @@ static void add_block(const job *j, item *u, const float *k, const float *v, int
                               .sum = u->sum,
                               .o = u->o,
                               .size = u->begun ? E : 0,
-                              .scale = capped ? a->factor : 1,
+                              .scale = a->left,
                               .last = all ? NULL : u->last };
     if (!fac_attention_mask(&u->t, j->mask, first, n, u->bias, u->mask, u->stage, &b)) return;
+    const bool onto = b.mask && all && !capped; /* scores are added to the mask where it lies */
+    if (onto) {
+        s = u->mask;
+        b.s = s;
+        b.mask = NULL;
+    }
     const fac_attention_tile c = { .a = k + first * j->k_at.row,
                                    .step = j->k_at.row,
                                    .depth = a->shape.D,
                                    .w = u->q,
                                    .w_row = wide,
-                                   .y = u->s,
+                                   .y = s,
                                    .y_row = wide,
+                                   .add = onto,
                                    .ahead = u->fresh ? v + first * j->v_at.row : NULL,
                                    .ahead_step = j->v_at.row,
                                    .ahead_size = E };
@@ -268,7 +281,7 @@ static void add_block(const job *j, item *u, const float *k, const float *v, int
     fac_attention_tile values = { .a = v + first * j->v_at.row,
                                   .step = j->v_at.row,
                                   .depth = n,
-                                  .w = u->s,
+                                  .w = s,
                                   .w_row = wide,
                                   .y = u->o,
                                   .y_row = wide,

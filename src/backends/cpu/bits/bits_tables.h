@@ -31,9 +31,15 @@ typedef void fac_bit_lookup_kernel(const fac_bit_lookup *t);
 typedef void fac_bit_put_kernel(const uint16_t *sums, int n, int32_t *acc);
 
 /* Codes of n pixels of up to 64 outputs, by whole numbers: where (d ^ limits[0]) >= limits[1 + k]
- * threshold k is exceeded, d = 2 sums - windows. */
+ * threshold k is exceeded, d = 2 sums - windows.  Without limits by numbers,
+ *     y = b + sum over planes m of weights of f[m] u d[m], and of relu what is above 0. */
 typedef struct fac_bit_compare {
-    const uint16_t *sums;
+    const uint16_t *sums; /* planes are `plane` apart, rows of f f_row */
+    int of_weights;
+    int64_t plane, f_row;
+    const float *f, *b;
+    float u;
+    bool relu;
     int n, words; /* of 32 outputs */
     const int32_t *windows;
     const int16_t *limits;

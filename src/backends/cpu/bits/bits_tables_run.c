@@ -11,6 +11,7 @@ typedef struct work {
     uint8_t *room;         /* of all threads */
     const uint8_t *parts;  /* of tables */
     const int16_t *limits; /* NULL: by numbers */
+    bool codes;            /* 32 channels at once, of one set, and no numbers are asked for */
     int64_t image, images; /* at once, by parts */
 } work;
 
@@ -62,7 +63,7 @@ typedef struct area {
 } area;
 
 static void codes_of(const work *w, const fac_bit_strip *s, const int32_t *windows, int64_t part,
-                     const uint16_t *sums) {
+                     const uint16_t *sums, int64_t plane) {
     const fac_bit_conv *p = w->j->p;
     const fac_bit_finish *end = &w->j->end;
     const int64_t of_group = p->parts / p->groups, K = p->groups * p->K;
@@ -73,7 +74,14 @@ static void codes_of(const work *w, const fac_bit_strip *s, const int32_t *windo
                           .n = (int)p->run,
                           .words = (int)fac_bit_up(channels, FAC_BIT_WORD),
                           .windows = windows,
-                          .limits = w->limits + part * FAC_TABLE_OUTPUTS,
+                          .of_weights = p->of_weights,
+                          .plane = plane,
+                          .f_row = fac_bit_outputs(p),
+                          .f = w->j->f + part * FAC_TABLE_OUTPUTS,
+                          .b = w->j->b + part * FAC_TABLE_OUTPUTS,
+                          .u = end->u[0],
+                          .relu = p->y_relu || p->q_relu,
+                          .limits = w->limits ? w->limits + part * FAC_TABLE_OUTPUTS : NULL,
                           .limits_row = fac_bit_outputs(p),
                           .codes = &w->j->y,
                           .q = w->j->d->q + at * fac_bit_up(K, FAC_BIT_WORD) + k / FAC_BIT_WORD,
@@ -91,8 +99,8 @@ static void finish_strip(const work *w, area *a, const fac_bit_strip *s, const i
                          int64_t part, fac_bit_table_sums *sums, int64_t each, int64_t set) {
     const fac_bit_conv *p = w->j->p;
     int32_t acc[FAC_BIT_PLANES * PLANE] __attribute__((aligned(64)));
-    if (w->limits) {
-        codes_of(w, s, windows, part, sums[0][0]);
+    if (w->codes) {
+        codes_of(w, s, windows, part, sums[0][0], each * FAC_BIT_RUN * FAC_TABLE_OUTPUTS);
         return;
     }
     for (int m = 0; m < p->of_weights; m++)
@@ -262,9 +270,7 @@ static void by_part(void *arg, int i, int thread) {
 /* Limits in 16 bits, which no sum passes. */
 static const int16_t *short_limits(const fac_bit_job *j, int16_t *to) {
     const fac_bit_conv *p = j->p;
-    const bool whole = p->groups == 1 || p->K % FAC_BIT_WORD == 0;
-    if (!j->d->limits || !p->short_sums || p->sign || p->sets > 1 || p->of_weights > 1 || !whole)
-        return NULL;
+    if (!j->d->limits || !p->short_sums || p->of_weights > 1) return NULL;
     const int64_t all = (1 + (j->y.sign ? 1 : j->y.thresholds)) * fac_bit_outputs(p);
     for (int64_t k = 0; k < all; k++) {
         int32_t limit = j->limits[k];
@@ -279,7 +285,9 @@ void fac_bit_tables_run(const fac_bit_job *j, uint8_t *scratch, const uint8_t *p
     const fac_bit_conv *p = j->p;
     const fac_pool *pool = &p->cpu->pool;
     work w = { .j = j, .parts = parts };
-    w.limits = short_limits(j, (int16_t *)(void *)scratch);
+    const bool whole = p->groups == 1 || p->K % FAC_BIT_WORD == 0;
+    w.codes = p->codes && p->sets == 1 && !p->sign && whole && !j->d->z && !j->d->y;
+    if (w.codes) w.limits = short_limits(j, (int16_t *)(void *)scratch);
     w.room = scratch + p->limits_bytes;
     w.tables = w.room + (size_t)pool->threads * p->room_bytes;
     if (!p->by_part) {

@@ -15,7 +15,7 @@ enum { RUN = 7 };
 enum { RUN = 2 };
 #endif
 enum { WORDS = 31 }; /* whose bytes add up to less than 256 */
-#define LANES ((1u << VL) - 1)
+#include "backends/cpu/simd/bits_kinds.h"
 
 INLINE uvec load_bits(const uint32_t *p) {
     uvec v;

@@ -229,11 +229,12 @@ TARGET static void put(const uint16_t *from, int n, int32_t *acc) {
 }
 
 /* 32 outputs, as 2 sum - of the window, turned over where codes fall. */
+enum { OF_HALF = 3 - VL / 8 }; /* one vector, or two */
 typedef struct half {
-    bytes d[3 - VL / 8]; /* one vector, or two */
+    bytes d[OF_HALF];
 } half;
 
-INLINE_TABLES half half_of(const uint8_t *sums, int k, bytes window, const int16_t *turn) {
+INLINE_TABLES half sums_of(const uint8_t *sums, int k) {
     half h;
 #if VL == 16
     h.d[0] = k ? odd_of(sums) : even_of(sums);
@@ -241,7 +242,12 @@ INLINE_TABLES half half_of(const uint8_t *sums, int k, bytes window, const int16
     h.d[0] = even_of(sums + k * 2 * WIDTH);
     h.d[1] = odd_of(sums + k * 2 * WIDTH);
 #endif
-    for (int i = 0; i < 3 - VL / 8; i++)
+    return h;
+}
+
+INLINE_TABLES half half_of(const uint8_t *sums, int k, bytes window, const int16_t *turn) {
+    half h = sums_of(sums, k);
+    for (int i = 0; i < OF_HALF; i++)
         h.d[i] = XOR(SUB_16(ADD_16(h.d[i], h.d[i]), window), LOAD(turn + 2 * VL * i));
     return h;
 }
@@ -284,9 +290,62 @@ INLINE_TABLES void compare_as(const fac_bit_compare *t, const int kind, const in
     }
 }
 
+INLINE_TABLES vec as_numbers(const half *h, int i) {
+    const ivec sum = (ivec)(i % 2 ? UPPER(h->d[i / 2]) : LOWER(h->d[i / 2]));
+    return __builtin_convertvector(sum, vec);
+}
+
+/* The bits of 32 outputs of a pixel in each plane; half: what half of the window has. */
+INLINE_TABLES void number_bits(const fac_bit_compare *t, const half h[], int k, float half_window,
+                               const int kind, const int of_weights,
+                               unsigned bits[FAC_BIT_PLANES]) {
+    unsigned part[FAC_BIT_PLANES] = { 0 };
+    int planes = kind == TWO ? 2 : 1;
+    if (kind == ANY) planes = t->codes->planes;
+    for (int j = 0; j < FAC_BIT_PLANES; j++) bits[j] = 0;
+    UNROLL
+    for (int i = 0; i < 2 * OF_HALF; i++) {
+        const int at = k * 32 + i * VL;
+        vec y = load(t->b + at);
+        UNROLL
+        for (int m = 0; m < of_weights; m++)
+            y += load(t->f + m * t->f_row + at) * (2 * t->u * (as_numbers(&h[m], i) - half_window));
+        if (t->relu) y = vmax(y, all(0));
+        vector_bits(t->codes, y, kind, part);
+        for (int j = 0; j < planes; j++) bits[j] |= (part[j] & LANES) << i * VL;
+    }
+}
+
+INLINE_TABLES void numbers_as(const fac_bit_compare *t, const int kind, const int of_weights) {
+    for (int p = 0; p < t->n; p++)
+        for (int k = 0; k < t->words; k++) {
+            half h[FAC_BIT_PLANES];
+            unsigned bits[FAC_BIT_PLANES];
+            for (int m = 0; m < of_weights; m++)
+                h[m] = sums_of((const uint8_t *)(t->sums + m * t->plane) + p * PIXEL, k);
+            number_bits(t, h, k, 0.5f * (float)t->windows[p], kind, of_weights, bits);
+            for (int j = 0; j < t->codes->planes; j++)
+                t->q[p * t->q_pixel + j * t->q_plane + k] = bits[j] & t->valid[k];
+        }
+}
+
+TARGET static void numbers(const fac_bit_compare *t) {
+    const int kind = kind_of(t->codes);
+    if (kind == TWO && t->of_weights == 2)
+        numbers_as(t, TWO, 2);
+    else if (kind == ONE && t->of_weights == 2)
+        numbers_as(t, ONE, 2);
+    else if (kind == SIGNS)
+        numbers_as(t, SIGNS, t->of_weights);
+    else
+        numbers_as(t, ANY, t->of_weights);
+}
+
 TARGET static void compare(const fac_bit_compare *t) {
     const int kind = kind_of(t->codes);
-    if (kind == TWO)
+    if (!t->limits)
+        numbers(t);
+    else if (kind == TWO)
         compare_as(t, TWO, 3);
     else if (kind == ANY)
         compare_as(t, ANY, t->codes->thresholds);

@@ -27,6 +27,21 @@ INLINE __m512i products(const enum type t, const bool vnni, __m512i u, __m512i x
     return _mm512_add_epi32(_mm512_madd_epi16(even, first), _mm512_madd_epi16(odd, second));
 }
 
+/* To the nearest, in units of the largest / 127. */
+static void round_x(const float *x, int64_t K, char *to) {
+    for (int64_t b = 0; b < K / 32; b++, x += 32) {
+        const __m512 low = _mm512_loadu_ps(x), high = _mm512_loadu_ps(x + 16);
+        const float most =
+            _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
+        const __m512 by = _mm512_set1_ps(most > 0 ? 127 / most : 0);
+        const __m512i p = _mm512_cvtps_epi32(_mm512_mul_ps(low, by));
+        const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(high, by));
+        _mm_storeu_si128((__m128i *)(void *)(to + 32 * b), _mm512_cvtepi32_epi8(p));
+        _mm_storeu_si128((__m128i *)(void *)(to + 32 * b + 16), _mm512_cvtepi32_epi8(q));
+        put_facts(to, K, b, most, _mm512_reduce_add_epi32(_mm512_add_epi32(p, q)));
+    }
+}
+
 INLINE __m512i join(__m256i low, __m256i high) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
