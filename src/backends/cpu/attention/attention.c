@@ -225,10 +225,9 @@ static void scores(const plan *a, const item *u, fac_attention_tile c, fac_atten
  * nothing has changed. */
 static bool weights(const plan *a, item *u, fac_attention_tile c, fac_attention_block b) {
     const fac_simd *simd = a->cpu->simd;
-    const int64_t first = u->begun              ? 0
-                          : b.keys < simd->rows ? b.keys
-                                                : simd->rows,
-                  left = b.keys - first;
+    int64_t first = 0;
+    if (!u->begun) first = b.keys < simd->rows ? b.keys : simd->rows;
+    const int64_t left = b.keys - first;
     if (first) b.keys = first, scores(a, u, c, &b);
     memset(u->block, 0, (size_t)u->t.wide * sizeof(float));
     if (c.ahead) c.ahead += first * c.ahead_step;
@@ -372,18 +371,15 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         from[i] = (const float *)to + (t->wanted ? p->out[1 + i].layout.offset : 0);
         at[i] = (fac_attention_place){ s->G * s->T * size, s->T * size, size };
     }
-    job j = { a,
-              fac_span_floats(in[Q], &p->in[Q].layout),
-              from[0],
-              from[1],
-              fac_span_floats(out[0], &p->out[0].layout),
-              (float *)(fac_span_bytes(work) + a->joined),
-              NULL,
-              at[0],
-              at[1],
-              FAC_NONE,
-              NULL,
-              p->out[4].type.dtype ? fac_span_floats(out[4], &p->out[4].layout) : NULL };
+    float *y = fac_span_floats(out[0], &p->out[0].layout);
+    float *joined = (float *)(fac_span_bytes(work) + a->joined);
+    float *lse = p->out[4].type.dtype ? fac_span_floats(out[4], &p->out[4].layout) : NULL;
+    job j = { a,       fac_span_floats(in[Q], &p->in[Q].layout),
+              from[0], from[1],
+              y,       joined,
+              NULL,    at[0],
+              at[1],   FAC_NONE,
+              NULL,    lse };
     if (p->in[MASK].type.dtype)
         j.mask = fac_span_bytes(in[MASK]) +
                  p->in[MASK].layout.offset * (int64_t)fac_copy_size(p->in[MASK].type.dtype);
