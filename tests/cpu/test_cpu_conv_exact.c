@@ -1,6 +1,7 @@
 /* How exact the convolutions of the cpu are, and what a program that wants exact results gets. */
 #include "cpu_conv_check.h"
 #include "op_list.h"
+#include "ops/conv.h"
 
 /* The rules of accuracy that conv_winograd.c and conv_first_winograd.c state: the largest error of
  * a layer, of its largest output, against that of the solver that does the textbook's

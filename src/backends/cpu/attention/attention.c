@@ -371,15 +371,11 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         from[i] = (const float *)to + (t->wanted ? p->out[1 + i].layout.offset : 0);
         at[i] = (fac_attention_place){ s->G * s->T * size, s->T * size, size };
     }
+    const float *q = fac_span_floats(in[Q], &p->in[Q].layout);
     float *y = fac_span_floats(out[0], &p->out[0].layout);
     float *joined = (float *)(fac_span_bytes(work) + a->joined);
     float *lse = p->out[4].type.dtype ? fac_span_floats(out[4], &p->out[4].layout) : NULL;
-    job j = { a,       fac_span_floats(in[Q], &p->in[Q].layout),
-              from[0], from[1],
-              y,       joined,
-              NULL,    at[0],
-              at[1],   FAC_NONE,
-              NULL,    lse };
+    job j = { a, q, from[0], from[1], y, joined, NULL, at[0], at[1], FAC_NONE, NULL, lse };
     if (p->in[MASK].type.dtype)
         j.mask = fac_span_bytes(in[MASK]) +
                  p->in[MASK].layout.offset * (int64_t)fac_copy_size(p->in[MASK].type.dtype);
