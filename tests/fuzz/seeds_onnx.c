@@ -73,10 +73,8 @@ static bytes reshaped(void) {
 }
 
 static bytes called(void) {
-    bytes g = ends("4"), f = { 0 };
-    n = w_node("LeakyRelu", "a", "b");
-    ref = w_attr("alpha", 1);
-    d = w_attr("slope", 1);
+    bytes g = ends("4"), f = { 0 }, n = w_node("LeakyRelu", "a", "b"), ref = w_attr("alpha", 1),
+          d = w_attr("slope", 1);
     bytes call = w_node("leak", "x", "y");
     w_text(&call, 7, "local");
     w_attr_f32(&call, "slope", 0.5f);
@@ -106,9 +104,7 @@ static void attr_graph(bytes *node, const char *name, bytes graph) {
 }
 
 static bytes looped(void) {
-    bytes body = { 0 };
-    n = w_node("Loop", "n,,x", "z,y");
-    g = ends("2");
+    bytes body = { 0 }, n = w_node("Loop", "n,,x", "z,y"), g = ends("2");
     w_sub(&body, INPUT, w_value("i", I64, ""));
     w_sub(&body, INPUT, w_value("go", BOOL, ""));
     w_sub(&body, INPUT, w_value("v", F32, "2"));
@@ -144,9 +140,7 @@ static bytes branched(void) {
 }
 
 static bytes scanned(void) {
-    bytes body = { 0 };
-    n = w_node("Scan", "s,x", "z,y");
-    g = ends("3,2");
+    bytes body = { 0 }, n = w_node("Scan", "s,x", "z,y"), g = ends("3,2");
     w_sub(&g, INPUT, w_value("s", F32, "2"));
     w_sub(&body, INPUT, w_value("v", F32, "2"));
     w_sub(&body, INPUT, w_value("e", F32, "2"));

@@ -28,9 +28,7 @@ static void phases_meet_all_taps(void **state) {
                   out = (size + 2 * pad - (k - 1) * dilation - 1) / stride + 1;
         char text[256];
         fac_nv_conv c;
-        int met[24][8] = { { 0 } };
-        want = 0;
-        found = 0;
+        int met[24][8] = { { 0 } }, want = 0, found = 0;
         snprintf(text, sizeof text,
                  "conv2d_grad_x(f32[1,16,1,%d], f32[16,4,1,%d], f32[1,4,1,%d]) stride=1,%d "
                  "pad=0,%d,0,%d dilation=1,%d",

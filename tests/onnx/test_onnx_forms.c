@@ -190,9 +190,7 @@ static void random_numbers_lie_right(void **state) {
 static void multinomial_follows_its_weights(void **state) {
     (void)state;
     const float logits[] = { 0, logf(2), logf(5) };
-    bytes g = { 0 };
-    op = node("Multinomial", "w", "s");
-    cast = node("Cast", "s", "i");
+    bytes g = { 0 }, op = node("Multinomial", "w", "s"), cast = node("Cast", "s", "i");
     in(&g, "x", "1");
     w_sub(&g, INITIALIZER, w_tensor_f32("w", "1,3", logits, 3));
     w_attr_int(&op, "sample_size", MANY);

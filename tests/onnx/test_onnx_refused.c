@@ -141,9 +141,7 @@ static void lines_of_nothing(void **state) {
         for (int axis = 0; axis < 3; axis++)
             for (int64_t size = 0; size < 16; size++) {
                 const fac_dims is = fac_shape(size % 4 / 2 * 2, size % 2 * 2, 3);
-                bytes g = { 0 };
-                join = node("Concat", "x,x", "j");
-                n = node(types[t], "j", "y");
+                bytes g = { 0 }, join = node("Concat", "x,x", "j"), n = node(types[t], "j", "y");
                 in(&g, "x",
                    size / 4 == 1 && !is.d[1] && is.d[0]   ? dims[1]
                    : size / 4 == 2 && !is.d[0] && is.d[1] ? dims[2]

@@ -84,9 +84,8 @@ static void truncation(void **state) {
 
 static void an_unknown_rounding_is_refused(void **state) {
     (void)state;
-    bytes g = { 0 };
-    n = domain(node("Quant", "x,s,z,b", "y"), QONNX);
-    a = w_attr("rounding_mode", 3);
+    bytes g = { 0 }, n = domain(node("Quant", "x,s,z,b", "y"), QONNX),
+          a = w_attr("rounding_mode", 3);
     in(&g, "x", "4");
     number(&g, "s", 1);
     number(&g, "z", 0);

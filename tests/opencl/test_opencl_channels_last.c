@@ -38,9 +38,7 @@ static void windows(void **state) {
     (void)state;
     if (!device) skip();
     enum { ALL = 100, SOME_OF_THEM = 64, FIRST = 3 };
-    fac_tensor *x[2] = { NULL };
-    *in = NULL;
-    *out = NULL;
+    fac_tensor *x[2] = { NULL }, *in = NULL, *out = NULL;
     float from[ALL], to[ALL] = { 0 };
     fac_graph *g = NULL;
     fac_program *p = NULL;

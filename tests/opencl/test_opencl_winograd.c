@@ -18,9 +18,8 @@ static void winograd(void **state) {
         char attrs[96], text[320], extra[64] = "";
         const int groups = 1 + below(2), C = groups * (1 + below(20)), K = groups * (1 + below(20)),
                   N = 1 + below(3), body = below(3);
-        const int pad[4] = { below(3), below(3), below(3), below(3) };
-        H = 3 + below(14);
-        W = k % 2 ? 4 * (1 + below(4)) : 3 + below(14);
+        const int pad[4] = { below(3), below(3), below(3), below(3) }, H = 3 + below(14),
+                  W = k % 2 ? 4 * (1 + below(4)) : 3 + below(14);
         const int P = H + pad[0] + pad[2] - 2, Q = W + pad[1] + pad[3] - 2;
         if (body == 2) snprintf(extra, sizeof extra, ", f32[%d,%d,%d,%d]", N, K, P, Q);
         snprintf(attrs, sizeof attrs, "pad=%d,%d,%d,%d groups=%d", pad[0], pad[1], pad[2], pad[3],
@@ -63,9 +62,8 @@ static void winograd_grad_w(void **state) {
     for (int k = 0; k < count; k++) {
         const int groups = 1 + below(2), C = groups * (1 + below(20)), K = groups * (1 + below(20)),
                   N = 1 + below(3);
-        const int pad[4] = { below(4), below(4), below(4), below(4) };
-        H = 3 + below(14);
-        W = 3 + below(14);
+        const int pad[4] = { below(4), below(4), below(4), below(4) }, H = 3 + below(14),
+                  W = 3 + below(14);
         const int P = H + pad[0] + pad[2] - 2, Q = W + pad[1] + pad[3] - 2;
         for (int i = 0; i < 2; i++) {
             channels_last = below(2);
