@@ -7,12 +7,16 @@ static void depthwise(fac_device *d, uint64_t seed) {
         s.K = s.groups = s.C;
         s.H += 5;
         s.W += 5;
-        if (k % 4 == 0)
-            s.R = s.S = 3, s.o.dilation[0] = s.o.dilation[1] = 1,
+        if (k % 4 == 0) {
+            s.R = s.S = 3;
+            s.o.dilation[0] = s.o.dilation[1] = 1;
             s.o.stride[1] = 1 + (int64_t)(k / 4 % 2);
-        if (k % 4 == 1)
-            s.R = s.S = 5, s.o.dilation[0] = s.o.dilation[1] = 1,
+        }
+        if (k % 4 == 1) {
+            s.R = s.S = 5;
+            s.o.dilation[0] = s.o.dilation[1] = 1;
             s.o.stride[1] = 1 + (int64_t)(k / 4 % 2);
+        }
         assert_true(conv(d, "conv2d/depthwise", &s, seed + k));
     }
 }
@@ -27,9 +31,11 @@ static void grouped(fac_device *d, uint64_t seed) {
         s.K = s.C = s.groups * group;
         s.H += 5;
         s.W += 5;
-        if (k % 4 < 2)
-            s.R = s.S = 3, s.o.dilation[0] = s.o.dilation[1] = 1,
+        if (k % 4 < 2) {
+            s.R = s.S = 3;
+            s.o.dilation[0] = s.o.dilation[1] = 1;
             s.o.stride[1] = 1 + (int64_t)(k % 4);
+        }
         assert_int_equal(conv(d, "conv2d/grouped", &s, seed + k), group < lanes);
     }
     shape odd = { 1, 9, 9, 9, 9, 3, 3, 3, { .pad = { 1, 1, 1, 1 } }, true, 0 };

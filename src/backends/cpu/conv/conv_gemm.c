@@ -147,7 +147,8 @@ static bool settle(plan *p) {
     const fac_conv_geom *g = &p->g;
     const fac_simd *s = p->cpu->simd;
     int64_t threads = p->cpu->pool.threads, wide = 2 * s->lanes;
-    p->M = g->K / g->groups, p->N = g->O * g->P * g->Q,
+    p->M = g->K / g->groups;
+    p->N = g->O * g->P * g->Q;
     p->K = g->C / g->groups * g->T * g->R * g->S;
     p->panels = fac_gemm_panels(s, p->N);
     /* as many panels as half the cache of a core takes, but items for all threads */
