@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Recordings of birds, in folds by recording: facula, and PyTorch with the same network, clips and recipe.
 
-    python3 bench/birds.py build/facula BIRDS [--seeds 0,1,2] [--folds 3] [--torch-seeds 0] [--epochs N] [-- OPTIONS]
+    python3 bench/birds.py build/facula BIRDS [--seeds 0,1,2] [--folds 3] [--torch-seeds 0] [--epochs N] [--options='...']
 
 BIRDS is a folder of sounds for each class.  Of each class the recordings, in the order of their names, go to the folds in
 turns, so a recording is in one fold alone and the classes are even.  Each fold is held out once for each seed; a recording
-is judged by the average of its windows.  OPTIONS are more of `facula train sound-folder`, for facula alone.  PyTorch's side
-reads the clips with soundfile and soxr; both take one thread.
+is judged by the average of its windows.  --options are more of `facula train sound-folder`; PyTorch's side follows those of them
+that choose the mels, their norm, masks, smooth labels and the rate.  It reads the clips with soundfile and soxr.  One thread.
 """
 import argparse
 import csv
@@ -14,6 +14,7 @@ import json
 import math
 import pathlib
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -164,7 +165,7 @@ def main():
     p.add_argument("--folds", type=int, default=3)
     p.add_argument("--only", type=numbers, help="these folds alone")
     p.add_argument("--torch-run", help=argparse.SUPPRESS)
-    p.add_argument("options", nargs="*")
+    p.add_argument("--options", type=shlex.split, default=[], help="more of facula train sound-folder")
     a = p.parse_args()
     if a.torch_run:
         a.seed, a.fold, recipe = json.loads(a.torch_run)

@@ -32,7 +32,7 @@ import numpy
 import torch
 import torchvision
 
-from timing import rival_ms
+from timing import Facula, rival_ms
 
 NETWORKS = ["resnet50", "vgg16", "resnet18", "mobilenet_v2", "googlenet", "alexnet", "efficientnet_lite0"]
 FORMS = {"NCHW": torch.contiguous_format, "NHWC": torch.channels_last}
@@ -148,29 +148,6 @@ def training(model, batch, precision):
         value.backward()
         optimizer.step()
     return step
-
-
-class Facula:
-    """One process for each network, a file or zoo:NAME: `facula bench --serve`."""
-
-    def __init__(self, path, device, name, weights=None):
-        command = [path, "bench", name, "--device", device, "--serve"] + (["--weights", weights] if weights else [])
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, *words):
-        try:
-            self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-        except BrokenPipeError:
-            answer = ""
-        if not answer or "failed" in json.loads(answer):
-            raise RuntimeError("facula failed")
-        return json.loads(answer)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def exact_logits(name, state, batch):

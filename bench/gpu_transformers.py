@@ -34,8 +34,8 @@ import numpy
 import torch
 import torchvision
 
-from gpu_networks import Facula, arithmetic, error_of
-from timing import rival_ms
+from gpu_networks import arithmetic, error_of
+from timing import Facula, rival_ms
 
 TOKENS = {"bert_base": 128, "bert_base_512": 512, "gpt2": 128, "gpt2_1024": 1024}
 NETWORKS = [

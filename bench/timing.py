@@ -71,6 +71,31 @@ def facula_json(facula, verb, problem, device, seconds, *options):
     return json.loads(done.stdout)
 
 
+class Facula:
+    """One process for each network, a file or zoo:NAME: `facula bench --serve`."""
+
+    def __init__(self, path, device, name, weights=None, threads=None):
+        command = [path, "bench", name, "--device", device, "--serve"]
+        command += ["--weights", weights] if weights else []
+        command += ["--threads", str(threads)] if threads else []
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, *words):
+        try:
+            self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer or "failed" in json.loads(answer):
+            raise RuntimeError("facula failed")
+        return json.loads(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
 def in_turns(doc, seconds, rounds):
     """Options of a script that times models against ONNX Runtime: FACULA [--threads N] [--seconds S] [--rounds N] [--only TEXT]
     [--json FILE]."""

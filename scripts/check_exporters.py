@@ -27,7 +27,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-SOURCES = ["torch", "torchvision", "transformers", "others"]
+SOURCES = ["torch", "torchvision", "transformers", "vision", "others"]
 TOLERANCE = 1e-4
 
 

@@ -19,10 +19,6 @@ VISION = dict(image_size=32, patch_size=8, hidden_size=32, num_hidden_layers=2,
               num_attention_heads=4, intermediate_size=48)
 
 
-def words(batch=2, length=7):
-    return lambda: dict(input_ids=torch.randint(3, 99, (batch, length)))
-
-
 def masked(batch=2, length=7):
     def make():
         mask = torch.ones(batch, length, dtype=torch.int64)
@@ -51,7 +47,8 @@ BOTH_OPEN = dict(TEXT_OPEN, decoder_input_ids={0: "batch", 1: "answer"})
 def model_of(kind, **options):
     """A function that makes the network, with eager attention where it can choose."""
     def build():
-        config = getattr(hf, kind[0])(**options)
+        known = {n: x for n, x in options.items() if x is not None}
+        config = getattr(hf, kind[0])(**known)
         config._attn_implementation = "eager"
         config.use_cache = False
         return getattr(hf, kind[1])(config)
@@ -112,7 +109,7 @@ MORE = {
                                                          num_experts_per_tok=2, sliding_window=4),
     "Qwen2Moe": dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24,
                      shared_expert_intermediate_size=24),
-    "Mamba": dict(state_size=4), "FalconMamba": dict(state_size=4),
+    "Falcon": dict(head_dim=None), "Mamba": dict(state_size=4), "FalconMamba": dict(state_size=4),
     "Mamba2": dict(state_size=8, num_heads=8, head_dim=8, n_groups=2, chunk_size=4),
     "Rwkv": dict(attention_hidden_size=32, context_length=64),
     "XGLM": dict(d_model=32, num_layers=2, attention_heads=4, ffn_dim=48),
@@ -156,7 +153,7 @@ def text_cases():
         heads = {"GPT2": "GPT2LMHeadModel", "CTRL": "CTRLLMHeadModel"}
         head = heads.get(name, name + "ForCausalLM")
         yield name, (name + "Config", head), dict(DECODER, **MORE.get(name, {})), \
-            words(), words(1, 8), TEXT_OPEN, {}
+            masked(), masked(1, 8), TEXT_OPEN, {}
     for name in SEQ2SEQS:
         head = {"Marian": "MarianMTModel"}.get(name, name + "ForConditionalGeneration")
         yield name, (name + "Config", head), dict(SEQ2SEQ, **MORE.get(name, {})), \

@@ -174,29 +174,37 @@ int lm_guessing(const verb *v, const char *draft, long lookup, long guesses) {
     return usage_error(v, "--guesses needs --lookup or --draft: nothing guesses without them");
 }
 
+/* Where nothing is drawn, --temp 0 leaves the first `DRAWS` of them without effect, beams all.
+ * A seed may stand beside --temp 0: the same seed gives the same text there, too. */
+enum { DRAWS = 3 };
+static const struct {
+    const void *to;
+    const char *name;
+} draws[] = { { &lm_given.top_k, "--top-k" },
+              { &lm_given.top_p, "--top-p" },
+              { &lm_given.min_p, "--min-p" },
+              { &lm_given.seed, "--seed" },
+              { &lm_given.temperature, "--temp" },
+              { &lm_given.repeat, "--repeat-penalty" },
+              { &lm_given.presence, "--presence-penalty" },
+              { &lm_given.frequency, "--frequency-penalty" } };
+
+static int draws_fit(const verb *v, const char *without, size_t n) {
+    for (size_t k = 0; k < n; k++)
+        if (option_given(draws[k].to))
+            return usage_error(v, "%s goes without %s: nothing is drawn", without, draws[k].name);
+    return EXIT_OK;
+}
+
 /* Beams are the most probable texts: nothing is drawn, and penalties are for draws. */
 static int beams_fit(const verb *v) {
     const lm_options *g = &lm_given;
-    static const struct {
-        const void *to;
-        const char *name;
-    } draws[] = { { &lm_given.temperature, "--temp" },
-                  { &lm_given.top_k, "--top-k" },
-                  { &lm_given.top_p, "--top-p" },
-                  { &lm_given.min_p, "--min-p" },
-                  { &lm_given.seed, "--seed" },
-                  { &lm_given.repeat, "--repeat-penalty" },
-                  { &lm_given.presence, "--presence-penalty" },
-                  { &lm_given.frequency, "--frequency-penalty" } };
     if (!g->beams) return EXIT_OK;
     if (g->grammar || g->grammar_file || g->schema || g->draft || g->lookup || g->stop.n ||
         g->shift || g->stats)
         return usage_error(
             v, "--beams goes without grammars, guesses, --stop, --context-shift and --stats");
-    for (size_t k = 0; k < sizeof draws / sizeof *draws; k++)
-        if (option_given(draws[k].to))
-            return usage_error(v, "--beams goes without %s: nothing is drawn", draws[k].name);
-    return EXIT_OK;
+    return draws_fit(v, "--beams", sizeof draws / sizeof *draws);
 }
 
 int lm_fits(const verb *v) {
@@ -207,6 +215,7 @@ int lm_fits(const verb *v) {
                               "--frequency-penalty: there is nothing to look back for");
     if (g->keep && !g->shift)
         return usage_error(v, "--keep needs --context-shift: nothing is forgotten without it");
+    if (!(g->temperature > 0) && draws_fit(v, "--temp 0", DRAWS)) return EXIT_USAGE;
     return lm_guessing(v, g->draft, g->lookup, g->guesses);
 }
 

@@ -73,6 +73,23 @@ static char *name_of(const char *path) {
     return name;
 }
 
+/* Encoders write no text, and each request is answered where it comes in. */
+static int encoder_fits(const char *path) {
+    const struct {
+        bool given;
+        const char *name;
+    } texts[] = { { o.draft, "--draft" },
+                  { o.lookup, "--lookup" },
+                  { o.format, "--chat-template" },
+                  { option_given(&o.slots), "--slots" },
+                  { option_given(&o.queue), "--queue" } };
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        if (texts[k].given)
+            return fail_text("%s gives embeddings, and writes no text: %s is for texts", path,
+                             texts[k].name);
+    return EXIT_OK;
+}
+
 static int load(const char *path, served *s) {
     fac_error err = { 0 };
     numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
@@ -89,8 +106,8 @@ static int load(const char *path, served *s) {
         return fail(&err);
     code = lm_same_tokens(o.tokenizer, s->tokens, s->lm);
     if (code) return code;
-    if (fac_lm_encodes(s->lm) && (o.draft || o.lookup))
-        return fail_text("%s gives embeddings: there is no text to guess", path);
+    if (fac_lm_encodes(s->lm)) code = encoder_fits(path);
+    if (code) return code;
     if (o.format || fac_tokenizer_template(s->tokens)) code = lm_chats(s->tokens, path, o.format);
     if (code && o.format) return code; /* else texts are served all the same */
     s->name = name_of(path);

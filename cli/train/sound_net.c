@@ -12,15 +12,17 @@ typedef struct widths {
 
 /* "sound-cnn:16,32,64": channels of its convolutions; without a list these. */
 static bool parse(const char *name, widths *w) {
-    const char *at = name + strlen(NAME);
     *w = (widths){ 3, { 16, 32, 64 } };
     if (strncmp(name, NAME, strlen(NAME))) return false;
+    const char *at = name + strlen(NAME);
     if (!*at) return true;
+    if (*at != ':') return false;
     w->n = 0;
     do {
         char *end;
-        const long width = strtol(++at, &end, 10);
-        if (at[0] < '1' || at[0] > '9' || width > WIDEST || w->n == BLOCKS) return false;
+        at++;
+        const long width = strtol(at, &end, 10);
+        if (*at < '1' || *at > '9' || width > WIDEST || w->n == BLOCKS) return false;
         w->of[w->n++] = (int)width;
         at = end;
     } while (*at == ',');
@@ -29,7 +31,7 @@ static bool parse(const char *name, widths *w) {
 
 bool sound_net_is(const char *name) {
     widths w;
-    return name[strlen(NAME)] != ',' && parse(name, &w);
+    return parse(name, &w);
 }
 
 static fac_value *block(fac_value *x, int k, int channels, int across) {

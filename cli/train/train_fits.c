@@ -82,6 +82,9 @@ int train_fits(const verb *v, const train_options *o) {
     for (int k = 0; k < OF_SETS; k++)
         if (option_given(of_sets[k].to) && !(of_sets[k].kinds & kind))
             return wrong(v, of_sets[k].to, of_sets[k].what, o->set);
+    if (kind == SOUNDS && !strncmp(o->model, "sound-cnn:", 10) && !sound_net_is(o->model))
+        return usage_error(v, "sound-cnn:WIDTH,... has 1 to 8 widths of 1 to 4096, not \"%s\"",
+                           o->model + 10);
     for (int k = 0; k < OF_PICTURES; k++)
         if (option_given(of_pictures[k]) && !sound_is_own(o->model))
             return wrong(v, of_pictures[k], "sound-cnn and zoo:NAME", o->model);

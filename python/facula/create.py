@@ -53,7 +53,7 @@ def axes_of(dim: Dims, ndim: int) -> list[int]:
 def _shape_args(shape: tuple[Any, ...]) -> list[int]:
     if len(shape) == 1 and not isinstance(shape[0], (int, Tensor)):
         shape = tuple(shape[0])
-    return [int(n) for n in shape]
+    return list(map(int, shape))
 
 
 def _filled(shape: list[int], fill_value: Any, d: Any, device: Any, requires_grad: bool) -> Tensor:
@@ -84,7 +84,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
 
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros."""
-    return _filled(_shape_args(size), 0, find(dtype) if dtype is not None else get_default_dtype(), device, requires_grad)
+    return _facula.zeros(_shape_args(size), get_default_dtype() if dtype is None else find(dtype), device, requires_grad)
 
 
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:

@@ -29,7 +29,7 @@ static int fill(PyObject *m) {
         if (parts[i](m) < 0) return -1;
     PyMethodDef *const methods[] = { py_look_methods,    py_edit_methods, py_data_methods,
                                      py_compare_methods, py_lend_methods, py_quantize_methods,
-                                     py_studio_methods,  py_page_methods };
+                                     py_studio_methods,  py_page_methods, py_zeros_methods };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (PyModule_AddFunctions(m, methods[i]) < 0) return -1;
     return 0;

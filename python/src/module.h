@@ -176,13 +176,13 @@ extern PyTypeObject *py_graph_type;
 int py_graph_init(PyObject *module);
 int py_program_init(PyObject *module);
 fac_program *py_program_from(PyObject *o); /* borrowed; NULL: an exception */
-PyObject *py_graph(fac_graph *g); /* takes g; NULL: no memory */
+PyObject *py_graph(fac_graph *g);          /* takes g; NULL: no memory */
 
 /* ---- the tools ---- */
 
 extern PyMethodDef py_look_methods[], py_edit_methods[], py_data_methods[], py_compare_methods[];
 extern PyMethodDef py_lend_methods[], py_quantize_methods[];
-extern PyMethodDef py_studio_methods[], py_page_methods[];
+extern PyMethodDef py_studio_methods[], py_page_methods[], py_zeros_methods[];
 /* The tensors of a list of n, each retained; where `absent` is set one may be None.  NULL: an
  * exception; else py_operands_drop gives them back. */
 fac_tensor **py_operands(PyObject *list, int n, bool absent);

@@ -1,5 +1,6 @@
 """Ctrl-C ends long work in C, and the device works on."""
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -50,10 +51,15 @@ def run():
 }
 
 
+def listen():
+    """A shell's background jobs ignore SIGINT, and so would a Python that one of them starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def python(program):
     path = os.pathsep.join([str(pathlib.Path(fac.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], text=True, capture_output=True, timeout=300,
-                          env={**os.environ, "PYTHONPATH": path})
+                          env={**os.environ, "PYTHONPATH": path}, preexec_fn=listen)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
 

@@ -35,7 +35,7 @@ n.is_tensor(x) | n.numel(x) | n.is_floating_point(i) | n.arcsin(x.tanh()) | x.ar
 CALLS = [c.strip() for line in CALLS.split("\n") for c in line.split(" | ")]
 IN_PLACE = """x.add_(y) | x.mul_(2) | x.exp_() | x.sin_() | x.clamp_min_(0) | x.addcmul_(y, y) | x.lerp_(y, 0.3) | x.masked_fill_(x > 0, 1) | x.cumsum_(1) | x.lt_(0.5)
 x.index_add_(0, k, y[:2]) | x.index_fill_(1, k, 2) | x.unsqueeze_(0) | x.transpose_(0, 1) | x.logical_not_() | i.bitwise_and_(1) | i.remainder_(2) | x.erf_() | x.trunc_()
-x.scatter_add_(1, i, y) | x.fill_(3) | x.zero_() | x.copy_(v) | x.pow_(2) | x.div_(3) | i.floor_divide_(2) | s.addmm_(s, s) | x.nan_to_num_() | i.add_(1)"""
+x.scatter_add_(1, i, y) | x.fill_(3) | x.zero_() | x.copy_(v) | x.pow_(2) | x.div_(3) | i.floor_divide_(2) | s.addmm_(s * 2, s * 3) | x.nan_to_num_() | i.add_(1)"""
 IN_PLACE = [c.strip() for line in IN_PLACE.split("\n") for c in line.split(" | ")]
 FLOATS = "xyvsb"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/pages.h"
 #include "lm/session.h"
 #include "tensor/tensor_internal.h"
 
@@ -102,6 +103,7 @@ static fac_status move_caches(fac_session *s, fac_tensor **caches, int64_t capac
         for (int b = 0; b < s->nslots; b++) move_rows(s, &p[k], b, b, s->slots[b].length);
         fac_tensor_free(s->caches[k]);
         s->caches[k] = NULL;
+        fac_release_pages();
     }
     fac_release(p);
     return status;

@@ -86,3 +86,18 @@ bool fac_basis_fits(fac_node *n, const fac_value *x, const fac_value *basis, int
                         (long long)b->d[1], a, (long long)d->d[a]);
     return true;
 }
+
+bool fac_basis_multiples(const float *v, int bits, int times[FAC_BASIS_BITS], int *unit) {
+    int sum = 0;
+    *unit = 0;
+    for (int j = 1; j < bits; j++)
+        if (v[j] < v[*unit]) *unit = j;
+    if (!(v[*unit] > 0)) return false;
+    for (int j = 0; j < bits; j++) {
+        const double parts = (double)v[j] / (double)v[*unit];
+        if (!(parts <= 15) || parts != (double)(int)parts) return false;
+        times[j] = (int)parts;
+        sum += times[j];
+    }
+    return sum <= 15;
+}

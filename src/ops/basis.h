@@ -28,6 +28,11 @@ static inline int fac_basis_find(const fac_basis *b, double x) {
     for (int i = 0; i + 1 < b->levels; i++) k += x > b->threshold[i];
     return k;
 }
+/* Whether v[j] is times[j] v[*unit], in floats as they are, and all of them are at most 15
+ * v[*unit].
+ */
+bool fac_basis_multiples(const float *v, int bits, int times[FAC_BASIS_BITS], int *unit);
+
 /* Of each level, how many numbers it has and their sum: all that a least squares fit needs. */
 typedef struct fac_basis_cells {
     double count[FAC_BASIS_LEVELS], sum[FAC_BASIS_LEVELS];

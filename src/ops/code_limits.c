@@ -1,12 +1,14 @@
-/* Where the sums of a layer of one base change their code: whole numbers in place of a scale, a
- * bias and thresholds.  Made by src/passes/bits_between.c, computed before runs.  Has no prototype.
+/* Where the sums of a layer of one base of weights change their code: whole numbers in place of a
+ * scale, a bias and thresholds.  Made by src/passes/bits_between.c, computed before runs.  Has no
+ * prototype.
  *
- *     d = a sum of +-1 over pixels of 0 and 1, or of +-1, |d| <= reach
- *     v = f32(d w_basis[0,k] x_basis[0] scale[k] + b[k])
+ *     d = a sum of +-1 over pixels of 0 and 1, or of +-1, |d| <= reach; of several planes of
+ * pixels, whose numbers are whole multiples of the least, each counts as often as its multiple says
+ *     v = f32(d w_basis[0,k] min(x_basis) scale[k] + b[k])
  *     threshold t of y_basis lies below v (without y_basis: v is not below 0)
  *                                            where (d ^ y[0,k]) >= y[1 + t,k]
  *
- *   w_basis 1,K   x_basis 1, or absent: 1   scale, b K, or absent   y_basis A   y i32 1 + T,K
+ *   w_basis 1,K   x_basis A, or absent: 1   scale, b K, or absent   y_basis A   y i32 1 + T,K
  *   y[0,k] is 0, or -1 where v falls with d.   relu: of v. */
 #include <limits.h>
 #include "base/error.h"
@@ -35,15 +37,21 @@ static bool is_row(const fac_value *v, int64_t n) {
     return !v || (v->type.dims.n == 1 && v->type.dims.d[0] == n);
 }
 
+static bool is_basis(const fac_value *v) {
+    return !v ||
+           (v->type.dims.n == 1 && v->type.dims.d[0] >= 1 && v->type.dims.d[0] <= FAC_BASIS_BITS);
+}
+
 static bool infer(fac_node *n) {
     const fac_dims *w = &n->in[W]->type.dims;
     const fac_value *y = n->in[Y];
     if (w->n != 2 || w->d[0] != 1 || w->d[1] < 0)
         return fac_fail(n, FAC_E_SHAPE, "w_basis must be 1,K");
-    if (!is_row(n->in[X], 1)) return fac_fail(n, FAC_E_SHAPE, "x_basis must have one number");
+    if (!is_basis(n->in[X]))
+        return fac_fail(n, FAC_E_SHAPE, "x_basis must have 1 to %d numbers", FAC_BASIS_BITS);
     if (!is_row(n->in[SCALE], w->d[1]) || !is_row(n->in[B], w->d[1]))
         return fac_fail(n, FAC_E_SHAPE, "scale and b must have a number for each channel");
-    if (y && (y->type.dims.n != 1 || y->type.dims.d[0] < 1 || y->type.dims.d[0] > FAC_BASIS_BITS))
+    if (!is_basis(y))
         return fac_fail(n, FAC_E_SHAPE, "y_basis must have 1 to %d numbers", FAC_BASIS_BITS);
     const int64_t levels = y ? (int64_t)1 << y->type.dims.d[0] : 2;
     n->out[0]->type = (fac_type){ FAC_I32, fac_shape(levels, w->d[1]) };
@@ -79,18 +87,23 @@ static int64_t least(const line *l, int64_t reach) {
     return high;
 }
 
+static double least_of(const fac_array *x) {
+    double least = x->f ? x->f[0] : 1;
+    for (int64_t i = 1; x->f && i < x->type.dims.d[0]; i++)
+        if (x->f[i] < least) least = x->f[i];
+    return least;
+}
+
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const fac_code_limits_attrs *a = r->attrs;
     const fac_array *of = r->in;
     const int64_t K = r->out[0].type.dims.d[1];
+    const double unit = least_of(&of[X]);
     fac_basis basis;
     fac_code_levels(&of[Y], true, &basis);
     for (int64_t k = 0; k < K; k++) {
-        line l = { .factor = of[W].f[k] * (of[X].f ? of[X].f[0] : 1),
-                   .scale = 1,
-                   .relu = a->relu,
-                   .sign = !of[Y].f };
+        line l = { .factor = of[W].f[k] * unit, .scale = 1, .relu = a->relu, .sign = !of[Y].f };
         if (of[SCALE].f) l.scale = of[SCALE].f[k];
         if (of[B].f) l.b = of[B].f[k];
         l.turn = l.factor * l.scale < 0 ? -1 : 0;
@@ -109,6 +122,7 @@ static const fac_case cases[] = {
     { "code_limits(f32[1,7], f32{0.5}, f32[7], f32[7], f32{0.5, 1}) reach=90", -1, 1, 0 },
     { "code_limits(f32[1,5], -, -, f32[5]) reach=27 relu", -1, 1, 0 },
     { "code_limits(f32[1,3], f32{0.25}, -, -, f32{1, -0.5, 2}) reach=1000", -1, 1, 0 },
+    { "code_limits(f32[1,9], f32{1, 0.25, 0.5}, -, f32[9], f32{0.5, 1}) reach=700", -1, 1, 0 },
     { 0 }
 };
 

@@ -6,8 +6,8 @@
  *
  *   z N,K,P,Q or absent   y_basis A, positive digits   q u32 A,N,P,Q,words: see conv_basis.h
  *   q_relu: codes of y below 0 are those of 0.   y costs nothing where nothing reads it.
- *   limits: code_limits of the same numbers, of one base without z; kernels that make no y may
- *   compare with these instead. */
+ *   limits: code_limits of the same numbers, of one base of weights without z; kernels that make no
+ * y may compare with these instead. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"

@@ -8,6 +8,7 @@
 #include "ops/cost.h"
 #include "ops/flow.h"
 #include "ops/loop.h"
+#include "ops/scan.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -195,8 +196,12 @@ static void cost(const fac_node *n, fac_cost *c) {
 
 /* ---- ONNX ---- */
 
-/* A list of directions as bits; false after an error. */
-static bool directions(const fac_onnx_node *n, fac_graph *g, const char *attr, int64_t *bits) {
+int fac_scan_slices(const fac_onnx_node *n, int formal) {
+    const int64_t slices = fac_onnx_int(n, "num_scan_inputs", 0);
+    return slices > 0 && slices <= formal ? (int)slices : 0;
+}
+
+bool fac_scan_directions(const fac_onnx_node *n, fac_graph *g, const char *attr, int64_t *bits) {
     const fac_dims d = fac_onnx_ints(n, attr);
     for (int k = 0; k < d.n; k++) {
         if (d.d[k] != 0 && d.d[k] != 1) {
@@ -208,31 +213,26 @@ static bool directions(const fac_onnx_node *n, fac_graph *g, const char *attr, i
     return !g->error.status;
 }
 
-static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *y[]) {
-    const int formal = fac_onnx_body_inputs(n, "body");
-    attrs a = { .slices = fac_onnx_int(n, "num_scan_inputs", 0) };
-    a.states = formal - a.slices;
-    a.in_axes = fac_onnx_ints(n, "scan_input_axes");
-    a.out_axes = fac_onnx_ints(n, "scan_output_axes");
-    if (formal < 0 || !directions(n, g, "scan_input_directions", &a.in_back)) return;
-    if (!directions(n, g, "scan_output_directions", &a.out_back)) return;
+void fac_scan_load(const fac_onnx_node *n, fac_graph *g, const fac_scan_opts *a, int nin,
+                   fac_value *const ins[], fac_value *y[]) {
+    const int formal = a->states + a->slices;
     fac_type *types = fac_arena_alloc(&g->arena, (size_t)formal + 1, sizeof *types);
     fac_onnx_outer outer = { 0 };
-    bool ok = types && formal == n->nin && a.slices >= 1 && a.states >= 0;
+    bool ok = types && formal == nin && a->slices >= 1 && a->states >= 0;
     for (int i = 0; i < formal && ok; i++) {
         if (!(ok = ins[i] != NULL)) break;
         types[i] = ins[i]->type;
         fac_dims *d = &types[i].dims;
-        const int axis = i < a.states ? d->n : axis_of(&a.in_axes, i - (int)a.states, d->n);
-        if (i < a.states) continue;
+        const int axis = i < a->states ? d->n : axis_of(&a->in_axes, i - a->states, d->n);
+        if (i < a->states) continue;
         if (!(ok = d->n > 0 && axis >= 0)) break;
         memmove(d->d + axis, d->d + axis + 1, (size_t)(d->n - axis - 1) * sizeof *d->d);
         d->n--;
     }
     if (!ok) {
         fac_fail_graph(g, FAC_E_FORMAT,
-                       "Scan has %d inputs, %lld of them for slices; its body has %d", n->nin,
-                       (long long)a.slices, formal);
+                       "Scan has %d inputs, %d of them for slices; its body has %d", nin, a->slices,
+                       formal);
         return;
     }
     fac_graph *body = fac_onnx_body(n, "body", formal, types, &outer);
@@ -248,10 +248,21 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     }
     for (int i = 0; i < formal; i++) all[i] = ins[i];
     for (int i = 0; i < outer.n; i++) all[formal + i] = outer.v[i];
+    fac_scan(g, body, a, formal + outer.n, all, all + formal + outer.n);
+    for (int k = 0; k < n->nout; k++) y[k] = all[formal + outer.n + k];
+}
+
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *y[]) {
+    const int formal = fac_onnx_body_inputs(n, "body");
+    attrs a = { .slices = fac_scan_slices(n, formal) };
+    a.states = formal - a.slices;
+    a.in_axes = fac_onnx_ints(n, "scan_input_axes");
+    a.out_axes = fac_onnx_ints(n, "scan_output_axes");
+    if (formal < 0 || !fac_scan_directions(n, g, "scan_input_directions", &a.in_back)) return;
+    if (!fac_scan_directions(n, g, "scan_output_directions", &a.out_back)) return;
     const fac_scan_opts o = { (int)a.states, (int)a.slices,       a.in_axes,
                               a.out_axes,    (unsigned)a.in_back, (unsigned)a.out_back };
-    fac_scan(g, body, &o, formal + outer.n, all, all + formal + outer.n);
-    for (int k = 0; k < n->nout; k++) y[k] = all[formal + outer.n + k];
+    fac_scan_load(n, g, &o, n->nin, ins, y);
 }
 
 static void put_bits(const fac_onnx_writer *w, const char *attr, int64_t bits, int n) {

@@ -6,12 +6,13 @@
  *
  * and a max pool in between goes after the quantizer, since levels keep the order of numbers.  A
  * concat of channels joins words instead, where all of its parts are such layers and but the last
- * one have whole words.  y is made where others read it, too.  Of one base without z the scale, the
- * bias and the thresholds become whole numbers (code_limits).  Done where accept(self, node) says
- * that a kernel takes the layer. */
+ * one have whole words.  y is made where others read it, too.  Of one base of weights and even
+ * levels of pixels without z the scale, the bias and the thresholds become whole numbers
+ * (code_limits).  Done where accept(self, node) says that a kernel takes the layer. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
+#include "ops/basis.h"
 #include "ops/code_limits.h"
 #include "ops/conv_basis.h"
 #include "ops/max_pool_codes.h"
@@ -238,14 +239,31 @@ static void rewire(work *k, const fac_value *v, fac_value *q, bool positive, con
 
 /* ---- the layer gives codes ---- */
 
-/* No sum is larger than the weights of a window are many. */
+/* How much of the least number of a basis all of them are: 1 of one; 0: it is not constant, or its
+ * numbers are no whole multiples. */
+static int64_t multiples_of(const fac_value *x) {
+    float u[FAC_BASIS_BITS];
+    int times[FAC_BASIS_BITS], unit;
+    if (!x || x->type.dims.d[0] == 1) return 1;
+    const int bits = (int)x->type.dims.d[0];
+    if (x->leaf != FAC_CONST || !x->tensor || x->type.dtype != FAC_F32) return 0;
+    if (fac_tensor_read(x->tensor, u, (size_t)bits * sizeof *u, NULL)) return 0;
+    if (!fac_basis_multiples(u, bits, times, &unit)) return 0;
+    int64_t sum = 0;
+    for (int k = 0; k < bits; k++) sum += times[k];
+    return sum;
+}
+
+/* No sum is larger than the weights of a window are many, times what pixels count. */
 static fac_value *limits_of(const fac_node *conv, fac_value *basis, bool relu) {
     const fac_conv_basis_attrs *a = conv->attrs;
-    const double reach = (double)a->dims.d[1] * (double)a->dims.d[2] * (double)a->dims.d[3];
     fac_value *x = conv->in[FAC_CB_X_BASIS];
+    const int64_t times = multiples_of(x);
+    const double reach =
+        (double)a->dims.d[1] * (double)a->dims.d[2] * (double)a->dims.d[3] * (double)times;
     fac_value *in[] = { conv->in[FAC_CB_W_BASIS], x, conv->in[FAC_CB_SCALE], conv->in[FAC_CB_B],
                         basis };
-    const bool one = in[0]->type.dims.d[0] == 1 && (!x || x->type.dims.d[0] == 1);
+    const bool one = in[0]->type.dims.d[0] == 1 && times;
     if (!one || reach < 1 || reach > 1e8) return NULL;
     for (size_t i = 0; i < sizeof in / sizeof *in; i++)
         if (!is_early(in[i])) return NULL;

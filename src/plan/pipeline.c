@@ -12,8 +12,14 @@
 #include "plan/plan.h"
 #include "ref/ref.h"
 
+/* What parameters alone decide is computed by the reference, whatever kernels there are. */
+static bool is_early(const fac_node *n) {
+    return n->nout && n->out[0] && n->out[0]->time != FAC_RUN;
+}
+
 static bool accept(void *self, const fac_node *n) {
     const fac_plan *plan = self;
+    if (is_early(n) && !fac_ref_able(n)) return false;
     return fac_would_solve(plan->device, plan->only, plan->precision, n);
 }
 
@@ -26,6 +32,7 @@ static bool is_of(const char *solver, const fac_op *op) {
 /* A solver asked for by name is worth any price. */
 static double price(void *self, const fac_node *n) {
     const fac_plan *plan = self;
+    if (is_early(n) && !fac_ref_able(n)) return INFINITY;
     const double seconds = fac_solver_seconds(plan->device, plan->only, plan->precision, n);
     return plan->only && is_of(plan->only, n->op) && seconds < INFINITY ? 0 : seconds;
 }
@@ -92,8 +99,7 @@ enum {
     UNFUSED = 1,    /* also those whose nodes are steps of their own (no_fuse)       */
     ANY_SOLVER = 2, /* not where a solver was asked for by name                      */
     RECOMPUTES = 4, /* where forward values are to be made again                     */
-    PARTS = 8,      /* where slices are views, and parts are written to their places */
-    FORMS = 16      /* where channels may be last                                    */
+    PARTS = 8       /* where slices are views, and parts are written to their places */
 };
 
 typedef fac_graph *fold_pass(const fac_graph *g, fac_evaluate *evaluate);
@@ -138,7 +144,7 @@ static const pass passes[] = {
     { "updates", .accepts = fac_pass_updates, .does = "updates of parameters become few steps" },
     { "sink_views", PARTS, .plain = fac_pass_sink_views,
       .does = "views go after what can join a product" },
-    { "sink_turns", FORMS, .plain = fac_pass_sink_turns,
+    { "sink_turns", PARTS, .plain = fac_pass_sink_turns,
       .does = "transposes go after what can join a product" },
     { "epilogue", .accepts = fac_pass_epilogue,
       .does = "bias, add and activation join convolutions and products" },
@@ -178,7 +184,6 @@ static bool applies(const pass *p, const fac_plan *plan, const fac_program_opts 
     if ((p->when & RECOMPUTES) && !recomputes(&o->recompute)) return false;
     if ((p->when & ANY_SOLVER) && plan->only && !(p->but && is_of(plan->only, p->but)))
         return false;
-    if ((p->when & FORMS) && !fac_chooses_forms(plan->device)) return false;
     return !(p->when & PARTS) || fac_in_sight(plan->device) || fac_chooses_forms(plan->device);
 }
 
@@ -223,7 +228,6 @@ fac_status fac_plan_rewrite(fac_plan *plan, const fac_program_opts *o, int many,
 static const char *when_of(const pass *p) {
     if (p->when & RECOMPUTES) return "with recomputing";
     if (p->when & ANY_SOLVER) return "where no solver is forced";
-    if (p->when & FORMS) return "where channels may be last";
     return p->when & PARTS ? "where slices are views" : "";
 }
 

@@ -67,6 +67,13 @@ check train --epochs 4 --out other --normalize clip
 cmp -s whole/model.safetensors other/model.safetensors && wrong "--normalize changes nothing"
 expect 1 'mels from 0 to 4001 Hz' "$facula" train sound-folder --data birds --rate 8000 --high 4001
 
+for odd in '' 0 8, 8,,8 5000 8x 1,2,3,4,5,6,7,8,9; do
+    expect 2 "1 to 8 widths of 1 to 4096, not \"$odd\"" "$facula" train sound-folder --data birds --model "sound-cnn:$odd"
+done
+for odd in sound-cnn28 sound-cnn,8 s; do
+    expect 1 "$odd" "$facula" train sound-folder --data birds --model "$odd"
+done
+
 # pictures are kept where nothing random changes the sounds: the model still takes waveforms, and
 # learns what it learns where they are made in each step
 near() {

@@ -71,6 +71,7 @@ static void broadcasting(void **state) {
                   { fac_shape(2, 19, 5, 7), fac_shape(2, 1, 5, 7) },
                   { fac_shape(2, 19, 5, 7), fac_shape(7) },
                   { fac_shape(2, 19, 5, 7), fac_shape(2, 19, 5, 7) },
+                  { fac_shape(2, 32, 5, 7), fac_shape(2, 32, 5, 7) },
                   { fac_shape(1, 1, 3), fac_shape(4, 5, 1) },
                   { fac_shape(3, 1), fac_shape(1, 4) },
                   { { 0 }, fac_shape(2, 3) },

@@ -5,7 +5,8 @@
 #include "facula/facula.h"
 #include "facula/ops.h"
 
-static bool solve(const char *solver, const char *text, double lo, double tolerance) {
+static bool solve_as(const char *solver, const char *text, double lo, double tolerance,
+                     bool weights) {
     fac_error err = { 0 };
     fac_graph *g = NULL;
     bool took = true;
@@ -18,11 +19,16 @@ static bool solve(const char *solver, const char *text, double lo, double tolera
                         .tolerance = tolerance,
                         .isa = check_isas[i],
                         .threads = 1 + round,
-                        .strided = round == 1 };
+                        .strided = round == 1,
+                        .weights = weights };
             took = check_node(&c, solver, g->last) && took;
         }
     fac_graph_free(g);
     return took;
+}
+
+static bool solve(const char *solver, const char *text, double lo, double tolerance) {
+    return solve_as(solver, text, lo, tolerance, false);
 }
 
 static void rows_times_large_matrices(void **state) {
@@ -52,6 +58,34 @@ static void rows_times_large_matrices(void **state) {
         solve("matmul/thin", "matmul(f32[4,8], f32[8,9])", -2, 1e-4)); /* nothing to gain */
     assert_false(solve("matmul/thin", "matmul(f32[2,8,64], f32[2,64,600])", -2,
                        1e-4)); /* a batch of matrices */
+}
+
+/* A bias in the body is what gemm's c is; numbers for each row, or of products that other solvers
+ * do better, are not. */
+static void biases_of_columns(void **state) {
+    (void)state;
+    static const char *const takes[] = {
+        "matmul(f32[2,17,40], f32[40,70], f32[70]) {add(_, x1)}",
+        "matmul(f32[30,40], f32[40,33], f32[1,33]) {add(x1, _) relu}",
+        "matmul(f32[30,600], f32[600,70], f32[70], f32[30,70]) {add(_, x1) add(_, x2) gelu}",
+        "matmul(f32[3,5,64], f32[64,96], f32[3,5,96], f32[96]) {add(_, x1) add(x2, _)}",
+        "matmul(f32[29,1], f32[1,1], f32[1]) {add(_, x1)}"
+    };
+    static const char *const leaves[] = {
+        "matmul(f32[8,40], f32[40,70], f32[70]) {add(_, x1)}",
+        "matmul(f32[30,40], f32[40,30], f32[30,1]) {add(_, x1)}",
+        "matmul(f32[30,40], f32[40,70], f32[70], f32[70]) {add(_, x1) add(_, x2)}",
+        "matmul(f32[30,40], f32[40,70], f32[70]) {relu add(_, x1)}",
+        "linear(f32[30,40], f32[70,40], f32[70], f32[70]) {add(_, x1)}"
+    };
+    const char *solver[] = { "matmul/gemm", "linear/gemm" };
+    for (size_t i = 0; i < sizeof takes / sizeof *takes; i++)
+        if (!solve_as("matmul/gemm", takes[i], -2, 2e-4, true))
+            fail_msg("no offer for %s", takes[i]);
+    for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++)
+        if (solve_as(solver[leaves[i][0] == 'l'], leaves[i], -2, 2e-4, true))
+            fail_msg("an offer for %s", leaves[i]);
+    assert_false(solve("matmul/gemm", takes[0], -2, 2e-4)); /* packed in each run: another's */
 }
 
 #define ADAM(g)                                                                                    \
@@ -192,6 +226,7 @@ static void large_gradients_are_never_stored(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(rows_times_large_matrices),
+                                        cmocka_unit_test(biases_of_columns),
                                         cmocka_unit_test(gradients_are_used_up_by_their_update),
                                         cmocka_unit_test(adam_has_a_kernel),
                                         cmocka_unit_test(large_gradients_are_never_stored) };

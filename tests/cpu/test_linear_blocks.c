@@ -61,6 +61,45 @@ static void every_type(const char *isa) {
     fac_device_free(d);
 }
 
+static bool rounds(fac_dtype t) {
+    return t == FAC_Q4_0 || t == FAC_Q4_1 || t == FAC_Q8_0 || t == FAC_Q4_K || t == FAC_Q6_K;
+}
+
+/* A row of x gives the same bits alone and among others: an answer does not depend on what else is
+ * written in its batch. */
+static void bits_of_one(const char *isa) {
+    fac_device *d;
+    const fac_device_opts o = { .threads = 2, .isa = isa };
+    if (fac_device_open("cpu", &o, &d, &err)) return;
+    for (int k = 0; k < TYPES; k++) {
+        const int64_t K = 256 * (1 + (int64_t)draw(3)), N = 1 + (int64_t)draw(100);
+        const int64_t M = 2 + (int64_t)draw(15), at = (int64_t)draw((uint64_t)M);
+        fac_tensor *x = floats(fac_shape(M, K)), *w = weights(types[k], N, K), *one;
+        OK(fac_tensor_view(x, fac_shape(1, K), NULL, at * K, &one, &err));
+        fac_tensor *all = run(d, x, w, NULL, FAC_PRECISION_DEFAULT);
+        fac_tensor *alone = run(d, one, w, NULL, FAC_PRECISION_DEFAULT);
+        const float *y = (const float *)fac_tensor_data(all) + at * N;
+        const bool same = !memcmp(y, fac_tensor_data(alone), (size_t)N * sizeof *y);
+        if (rounds(types[k]) && !same)
+            fail_msg("%s of %s: row %lld of %lld x %lld x %lld has other bits alone",
+                     fac_dtype_get(types[k])->name, isa, (long long)at, (long long)M, (long long)K,
+                     (long long)N);
+        fac_tensor_free(x);
+        fac_tensor_free(w);
+        fac_tensor_free(one);
+        fac_tensor_free(all);
+        fac_tensor_free(alone);
+    }
+    fac_device_free(d);
+}
+
+static void batches_change_no_bits(void **state) {
+    (void)state;
+    bits_of_one("portable");
+    bits_of_one("avx2");
+    bits_of_one("avx512");
+}
+
 static void portable(void **state) {
     (void)state;
     every_type("portable");
@@ -127,8 +166,10 @@ static int start(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(portable), cmocka_unit_test(avx2),
-                                        cmocka_unit_test(avx512), cmocka_unit_test(gathering),
-                                        cmocka_unit_test(other_ops_refuse_blocks) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(portable),  cmocka_unit_test(avx2),
+        cmocka_unit_test(avx512),    cmocka_unit_test(batches_change_no_bits),
+        cmocka_unit_test(gathering), cmocka_unit_test(other_ops_refuse_blocks)
+    };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -135,6 +135,10 @@ static void between(void **state) {
          0, 255);
     same("max_pool2d/bytes", "max_pool2d(u8[2,5,9,8]) kernel=3,3 stride=2,2 pad=1,1,1,1", 0, 255);
     same("max_pool2d/bytes", "max_pool2d(i8[1,33,7,7]) kernel=2,3", -128, 127);
+    same("max_pool2d/bytes", "max_pool2d(i8[2,70,12,11]) kernel=2,3 stride=1,3 dilation=3,2", -128,
+         127);
+    same("max_pool2d/bytes", "max_pool2d(u8[1,16,6,9]) kernel=3,4 stride=4,2 pad=2,3,1,2", 0, 255);
+    same("max_pool2d/bytes", "max_pool2d(u8[1,64,1,2]) kernel=1,2 stride=1,5 pad=0,1,0,1", 0, 255);
     same("qlinear_global_avg_pool/bytes",
          "qlinear_global_avg_pool(u8[2,35,7,5], f32{0.1}, u8{128}, f32{0.3}, u8{9})", 0, 255);
     same("qlinear_global_avg_pool/bytes",

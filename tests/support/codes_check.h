@@ -77,6 +77,7 @@ static inline int random_text(uint64_t *s, char *to, size_t size) {
     static const char *const bases[] = { "-",         "f32{1}",     "f32{2}",
                                          "f32{1, 2}", "f32{3, -1}", "f32{1, 2, 4}" };
     static const int planes[] = { 1, 1, 1, 2, 2, 3 };
+    static const int times[] = { 1, 1, 1, 3, 0, 7 }; /* of the least number; 0: no multiples */
     static const char *const relus[] = { "", " relu" };
     const int groups = below(s, 4) ? 1 : 2, coded = below(s, 2), lanes = 16 + 16 * coded;
     const int C = groups > 1 ? lanes * (1 + below(s, 2)) : 1 + below(s, 80);
@@ -85,7 +86,7 @@ static inline int random_text(uint64_t *s, char *to, size_t size) {
     const int H = R + below(s, 12), W = S + below(s, 20), ph = below(s, R), pw = below(s, S);
     const int xb = below(s, 6), yb = below(s, 6), all = groups * K, wide = groups * C;
     const int P = H + 2 * ph - R + 1, Q = W + 2 * pw - S + 1;
-    const bool limits = M == 1 && planes[xb] == 1 && below(s, 3), z = !limits && below(s, 2);
+    const bool limits = M == 1 && times[xb] && below(s, 3), z = !limits && below(s, 2);
     const bool y = !limits && below(s, 2), y_relu = below(s, 2), q_relu = below(s, 2);
     int at = 0;
 #define PUT(...) at += snprintf(to + at, size - (size_t)at, __VA_ARGS__)
@@ -98,7 +99,7 @@ static inline int random_text(uint64_t *s, char *to, size_t size) {
         (C * R * S + 7) / 8, all, M, all, all);
     const char *u = bases[xb], *t = bases[yb];
     if (limits)
-        PUT("%%3 = code_limits(v, %s, s, b, %s) reach=%d%s\n", u, t, C * R * S,
+        PUT("%%3 = code_limits(v, %s, s, b, %s) reach=%d%s\n", u, t, C * R * S * times[xb],
             relus[y_relu || q_relu]);
     const char *add = "-", *limit = "-";
     if (z) add = "z";

@@ -21,17 +21,43 @@ class Device:
     def one_hot(self, n, i, dtype="float32"):
         return np.eye(n, dtype=dtype)[i]
 
+    __tile_size__ = 8
 
-_cpu = Device()
+    def __init__(self, name="cpu"):
+        self.name = name
+
+    def enabled(self):
+        return self.name == "cpu"
+
+    def matmul_tiled(self, *handles_and_sizes):
+        from .backend_ndarray import matmul_tiled
+        matmul_tiled(*handles_and_sizes)
+
+    def __repr__(self):
+        return f"{self.name}()"
+
+
+_cpu, _cuda = Device(), Device("cuda")
 
 
 def cpu():
     return _cpu
 
 
+def cuda():
+    return _cuda
+
+
+class Shown(np.ndarray):
+    """The memory of a tensor."""
+
+    def numpy(self):
+        return np.asarray(self)
+
+
 def held(array, dtype):
     """The facula tensor of what a Tensor is made from.  All numbers are floats: integers have gradients here."""
-    if isinstance(array, Tensor):
+    if hasattr(array, "numpy"):
         array = array.numpy()
     a = np.array(array, dtype)
     if a.dtype.kind not in "fb":
@@ -77,7 +103,7 @@ class Tensor:
 
     @property
     def cached_data(self):
-        return np.asarray(self.held.detach())           # the same memory
+        return np.asarray(self.held.detach()).view(Shown)   # the same memory
 
     realize_cached_data = cached_data.fget
 
@@ -111,6 +137,13 @@ class Tensor:
 
     def __repr__(self):
         return f"needle.Tensor({self.cached_data})"
+
+
+class TensorTuple(tuple):
+    """Several tensors that one op made."""
+
+    def tuple(self):
+        return self
 
 
 def find_topo_sort(nodes):

@@ -41,9 +41,13 @@ def xavier_normal(fan_in, fan_out, gain=1.0, **options):
     return randn(fan_in, fan_out, std=gain * math.sqrt(2 / (fan_in + fan_out)), **options)
 
 
-def kaiming_uniform(fan_in, fan_out, nonlinearity="relu", **options):
+def kaiming_uniform(fan_in, fan_out, shape=None, nonlinearity="relu", **options):
     a = math.sqrt(6 / fan_in)
-    return rand(fan_in, fan_out, low=-a, high=a, **options)
+    return rand(*(shape or (fan_in, fan_out)), low=-a, high=a, **options)
+
+
+def zeros_like(x, **options):
+    return zeros(*x.shape, **options)
 
 
 def kaiming_normal(fan_in, fan_out, nonlinearity="relu", **options):

@@ -144,3 +144,6 @@ class Residual(Module):
 
     def forward(self, x):
         return self.fn(x) + x
+
+from .nn_sequence import (AttentionLayer, BatchNorm2d, Conv, Embedding, LSTM, LSTMCell, MultiHeadAttention, RNN, RNNCell,  # noqa: E402,F401
+                          Sigmoid, Transformer, TransformerLayer)

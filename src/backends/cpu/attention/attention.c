@@ -28,6 +28,7 @@
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
 enum { KEYS = 256, SHARES = 8 }; /* of a block; shares of the work for a thread */
+static const double LOG2_E = 1.44269504088896340736;
 
 /* What stands before k or v, and where both are joined. */
 typedef struct join {
@@ -46,7 +47,8 @@ typedef struct plan {
     fac_attention_place q, k, v, y;
     join join[2]; /* of k, of v */
     double softcap;
-    float factor; /* of what the masks are added to, in units of ln 2: of q, or after a softcap */
+    float factor, left; /* of q, and of scores after products, masks and a softcap: all of it of q,
+                           but what a mask is added to is in its units, not in those of ln 2 */
     size_t share, joined; /* floats of scratch of one thread; bytes of the joined k and v */
     copies copy[];        /* of k, of v */
 } plan;
@@ -64,7 +66,10 @@ static bool settle(plan *a, const fac_problem *p, fac_cpu const *cpu) {
     a->cpu = cpu;
     if (!fac_attention_shape_of(p, cpu, &p->in[MASK], past, &a->shape)) return false;
     fac_attr_get_real(p->node, "softcap", &a->softcap);
-    a->factor = (float)(1.44269504088896340736 * (a->softcap > 0 ? a->softcap : s->scale));
+    const bool capped = a->softcap > 0, masked = s->mask_type != FAC_NONE;
+    a->factor = (float)(s->scale * (masked ? 1 : LOG2_E));
+    a->left = (float)(capped || masked ? LOG2_E : 1);
+    if (capped) a->left *= (float)a->softcap;
     a->blocks = (s->rows + wide - 1) / wide;
     a->share = (size_t)(wide * (s->D + s->E + 3 * KEYS + 4) + KEYS);
     size_t bytes[2] = { 0, 0 };
@@ -136,8 +141,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *a = *(const plan *)p->draft;
     a->problem = p;
     const fac_attention_shape *s = &a->shape;
-    a->q = fac_attention_place_of(&p->in[Q], s->H), a->k = fac_attention_place_of(&p->in[K], s->G);
-    a->v = fac_attention_place_of(&p->in[V], s->G), a->y = fac_attention_place_of(&p->out[0], s->H);
+    a->q = fac_attention_place_of(&p->in[Q], s->H);
+    a->k = fac_attention_place_of(&p->in[K], s->G);
+    a->v = fac_attention_place_of(&p->in[V], s->G);
+    a->y = fac_attention_place_of(&p->out[0], s->H);
     for (int i = 0; i < 2; i++)
         if (a->join[i].wanted || a->join[i].needed) plan_join(a, p, i, &a->copy[i]);
     *out = a;
@@ -202,7 +209,10 @@ typedef struct item {
 } item;
 
 static void forget(item *u) {
-    for (int64_t i = 0; i < u->t.wide; i++) u->top[i] = -INFINITY, u->sum[i] = 0;
+    for (int64_t i = 0; i < u->t.wide; i++) {
+        u->top[i] = -INFINITY;
+        u->sum[i] = 0;
+    }
 }
 
 static void scores(const plan *a, const item *u, fac_attention_tile c, fac_attention_block *b) {
@@ -215,10 +225,9 @@ static void scores(const plan *a, const item *u, fac_attention_tile c, fac_atten
  * nothing has changed. */
 static bool weights(const plan *a, item *u, fac_attention_tile c, fac_attention_block b) {
     const fac_simd *simd = a->cpu->simd;
-    const int64_t first = u->begun              ? 0
-                          : b.keys < simd->rows ? b.keys
-                                                : simd->rows,
-                  left = b.keys - first;
+    int64_t first = 0;
+    if (!u->begun) first = b.keys < simd->rows ? b.keys : simd->rows;
+    const int64_t left = b.keys - first;
     if (first) b.keys = first, scores(a, u, c, &b);
     memset(u->block, 0, (size_t)u->t.wide * sizeof(float));
     if (c.ahead) c.ahead += first * c.ahead_step;
@@ -237,7 +246,8 @@ static void add_block(const job *j, item *u, const float *k, const float *v, int
     const plan *a = j->a;
     const int64_t wide = u->t.wide, E = a->shape.E;
     const bool capped = a->softcap > 0;
-    fac_attention_block b = { .s = u->s,
+    float *s = u->s;
+    fac_attention_block b = { .s = s,
                               .row = wide,
                               .keys = n,
                               .vectors = u->vectors,
@@ -246,16 +256,23 @@ static void add_block(const job *j, item *u, const float *k, const float *v, int
                               .sum = u->sum,
                               .o = u->o,
                               .size = u->begun ? E : 0,
-                              .scale = capped ? a->factor : 1,
+                              .scale = a->left,
                               .last = all ? NULL : u->last };
     if (!fac_attention_mask(&u->t, j->mask, first, n, u->bias, u->mask, u->stage, &b)) return;
+    const bool onto = b.mask && all && !capped; /* scores are added to the mask where it lies */
+    if (onto) {
+        s = u->mask;
+        b.s = s;
+        b.mask = NULL;
+    }
     const fac_attention_tile c = { .a = k + first * j->k_at.row,
                                    .step = j->k_at.row,
                                    .depth = a->shape.D,
                                    .w = u->q,
                                    .w_row = wide,
-                                   .y = u->s,
+                                   .y = s,
                                    .y_row = wide,
+                                   .add = onto,
                                    .ahead = u->fresh ? v + first * j->v_at.row : NULL,
                                    .ahead_step = j->v_at.row,
                                    .ahead_size = E };
@@ -263,7 +280,7 @@ static void add_block(const job *j, item *u, const float *k, const float *v, int
     fac_attention_tile values = { .a = v + first * j->v_at.row,
                                   .step = j->v_at.row,
                                   .depth = n,
-                                  .w = u->s,
+                                  .w = s,
                                   .w_row = wide,
                                   .y = u->o,
                                   .y_row = wide,
@@ -294,7 +311,9 @@ static void run_item(const job *j, int64_t unit, bool fresh, float *scratch) {
                .o = scratch + most * D };
     fac_attention_queries *t = &u.t;
     u.vectors = (int)(t->wide / simd->lanes);
-    u.s = u.o + most * E, u.mask = u.s + most * KEYS, u.stage = u.mask + most * KEYS,
+    u.s = u.o + most * E;
+    u.mask = u.s + most * KEYS;
+    u.stage = u.mask + most * KEYS;
     u.last = u.stage + most * KEYS;
     u.top = u.last + most;
     u.sum = u.top + most;
@@ -352,18 +371,11 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         from[i] = (const float *)to + (t->wanted ? p->out[1 + i].layout.offset : 0);
         at[i] = (fac_attention_place){ s->G * s->T * size, s->T * size, size };
     }
-    job j = { a,
-              fac_span_floats(in[Q], &p->in[Q].layout),
-              from[0],
-              from[1],
-              fac_span_floats(out[0], &p->out[0].layout),
-              (float *)(fac_span_bytes(work) + a->joined),
-              NULL,
-              at[0],
-              at[1],
-              FAC_NONE,
-              NULL,
-              p->out[4].type.dtype ? fac_span_floats(out[4], &p->out[4].layout) : NULL };
+    const float *q = fac_span_floats(in[Q], &p->in[Q].layout);
+    float *y = fac_span_floats(out[0], &p->out[0].layout);
+    float *joined = (float *)(fac_span_bytes(work) + a->joined);
+    float *lse = p->out[4].type.dtype ? fac_span_floats(out[4], &p->out[4].layout) : NULL;
+    job j = { a, q, from[0], from[1], y, joined, NULL, at[0], at[1], FAC_NONE, NULL, lse };
     if (p->in[MASK].type.dtype)
         j.mask = fac_span_bytes(in[MASK]) +
                  p->in[MASK].layout.offset * (int64_t)fac_copy_size(p->in[MASK].type.dtype);

@@ -228,6 +228,7 @@ void fac_bit_finish_part(const fac_bit_job *j, const fac_bit_strip *s, const int
     const int64_t first = part % of_group * p->chunks * lanes; /* channel of the group */
     const int64_t K = p->groups * p->K, words = fac_bit_up(K, FAC_BIT_WORD);
     const int64_t at = ((s->image * p->P + s->row) * p->Q + s->column) * words;
+    for (int i = 0; i < t->planes * FAC_BIT_RUN; i++) t->halves[i] = 0.5f * (float)sums[i];
     t->sums = sums;
     for (int64_t chunk = 0; chunk < p->chunks && first + chunk * lanes < p->K; chunk++) {
         const int64_t column = (part * p->chunks + chunk) * lanes,
@@ -260,6 +261,7 @@ static void block(const fac_bit_job *j, int64_t from, int64_t to, int64_t first,
         sums[FAC_BIT_STRIPS][FAC_BIT_PLANES * FAC_BIT_RUN];
     fac_bit_strip s[FAC_BIT_STRIPS + 1];
     fac_bit_finish end = j->end;
+    const bool of_words = fac_bit_by_words(j);
     for (int64_t at = first; at < last; at += FAC_BIT_STRIPS) {
         const int64_t n = fac_bit_least(FAC_BIT_STRIPS, last - at);
         int64_t counted = -1;
@@ -272,8 +274,12 @@ static void block(const fac_bit_job *j, int64_t from, int64_t to, int64_t first,
             for (int64_t i = 0; i < n;) {
                 const int two = p->planes == 1 && p->vectors == 2 && i + 1 < n ? 2 : 1;
                 multiply(j, &s[i], two, part, acc);
-                for (int k = 0; k < two; k++)
-                    fac_bit_finish_part(j, &s[i + k], sums[i + k], part, acc + k * SUMS, &end);
+                for (int k = 0; k < two; k++) {
+                    if (of_words)
+                        fac_bit_finish_words(j, &s[i + k], sums[i + k], part, acc + k * SUMS);
+                    else
+                        fac_bit_finish_part(j, &s[i + k], sums[i + k], part, acc + k * SUMS, &end);
+                }
                 i += two;
             }
         }
@@ -318,12 +324,15 @@ static void prepare_end(fac_bit_job *j) {
                                .q_pixel = words * WORD_BYTES,
                                .q_plane = p->images * p->P * p->Q * words * WORD_BYTES };
     j->end.u[0] = 1;
+    memcpy(j->end.times, p->times, sizeof p->times);
     for (int k = 0; !p->sign && k < p->planes; k++) j->end.u[k] = j->d->x_basis[k];
     if (!p->tables) return;
     j->end.planes = p->sets;
     j->end.pixel = FAC_TABLE_OUTPUTS;
     j->end.plane = FAC_BIT_RUN * FAC_TABLE_OUTPUTS;
-    if (p->sets == 1) j->end.u[0] = j->end.u[p->unit];
+    if (p->sets > 1) return;
+    j->end.u[0] = j->end.u[p->unit];
+    j->end.times[0] = 1;
 }
 
 static void prepare(fac_bit_job *j) {

@@ -47,8 +47,9 @@ typedef struct fac_bit_finish {
     int64_t pixel, plane;
     const float *f[FAC_BIT_PLANES], *b;
     float u[FAC_BIT_PLANES];
-    const int32_t *sums;                /* [plane of x][FAC_BIT_RUN] */
-    const int32_t *inside[FAC_BIT_RUN]; /* NULL: pixels of 0 and 1 */
+    const int32_t *sums;                        /* [plane of x][FAC_BIT_RUN] */
+    float halves[FAC_BIT_PLANES * FAC_BIT_RUN]; /* of sums */
+    const int32_t *inside[FAC_BIT_RUN];         /* NULL: pixels of 0 and 1 */
     int64_t inside_plane;
     const float *z; /* NULL: none */
     int64_t z_pixel;
@@ -57,12 +58,29 @@ typedef struct fac_bit_finish {
     int64_t y_pixel;
     const fac_bit_levels *codes; /* NULL: only y */
     const int32_t *limits;       /* NULL: by numbers; rows are limits_row apart */
+    int times[FAC_BIT_PLANES];   /* with limits d is the sum over j of times[j] d of plane j */
     int64_t limits_row;
     uint8_t *q;
     int64_t q_pixel, q_plane; /* bytes */
     int q_shift, channels;    /* its first bit of that byte; lanes that are there */
 } fac_bit_finish;
 typedef void fac_bit_finish_kernel(const fac_bit_finish *t);
+
+/* Codes of 32 output channels of n pixels of 0 and 1, of one base of weights, by limits: as above,
+ * with d the sum over j of times[j] (2 acc[j] - sums[j]).  acc: pixels are `pixel` apart, planes of
+ * x `plane`. */
+typedef struct fac_bit_word {
+    int n, planes;
+    const int32_t *acc;
+    int64_t pixel, plane;
+    const int *times;
+    const int32_t *sums, *limits;
+    int64_t limits_row;
+    const fac_bit_levels *codes;
+    uint32_t *q, valid;
+    int64_t q_pixel, q_plane; /* words */
+} fac_bit_word;
+typedef void fac_bit_word_kernel(const fac_bit_word *t);
 
 /* One word of each of some pixels, of every plane: bit c is of channel c. */
 typedef struct fac_bit_pack {
@@ -85,6 +103,7 @@ typedef struct fac_bit_kernels {
     double share;     /* of the float peak, in operations of one bit by one bit */
     fac_bit_tile_kernel *tile;
     fac_bit_finish_kernel *finish;
+    fac_bit_word_kernel *words; /* NULL: none */
     fac_bit_pack_kernel *pack;
     fac_bit_count_kernel *count;
 } fac_bit_kernels;
@@ -102,8 +121,8 @@ typedef struct fac_bit_conv {
     bool coded;                 /* x is codes, plain */
     bool codes, y_relu, q_relu; /* the result is codes; of y; of what becomes codes */
     int y_planes;               /* of the codes, 1 where they are signs */
-    /* By tables (bits_tables.h), not by counts.  sets 1: plane j has times[j] times the number of
-     * plane `unit`; else each plane has a set of tables, and times are 1. */
+    /* sets 1: plane j has times[j] times the number of plane `unit`.  By tables (bits_tables.h),
+     * not by counts: else each plane has a set of tables, and times are 1. */
     bool tables;
     int sets, unit, times[FAC_BIT_PLANES];
     struct {
@@ -124,7 +143,12 @@ typedef struct fac_bit_conv {
     size_t numbers, counts, bits;   /* bytes of scratch */
     const struct fac_bit_table_kernels *table; /* where `tables` */
     int64_t lookups, at_once;                  /* tables of a pixel's group; images with tables */
-    size_t tables_bytes;                       /* scratch, too */
+    int64_t band, beside, ring;      /* rows of results of a task, at once; rows of tables */
+    int64_t part_step;               /* parts that a thread takes */
+    int table_flush;                 /* look-ups that fit into a byte */
+    bool short_sums;                 /* twice a sum fits into 16 bits with a sign */
+    size_t limits_bytes, room_bytes; /* scratch, too; of each thread */
+    size_t ring_bytes, tables_bytes; /* of each thread; of all that is for tables */
 } fac_bit_conv;
 
 typedef struct fac_bit_data {
@@ -137,8 +161,6 @@ typedef struct fac_bit_data {
     void *work;
 } fac_bit_data;
 
-/* Whether u[j] is times[j] u[unit], and numbers of codes are at most 15 u[unit]. */
-bool fac_bit_multiples(const float *u, int planes, int times[FAC_BIT_PLANES], int *unit);
 /* false: sizes that do not fit, or no kernel for tables. */
 bool fac_bit_settle(const struct fac_cpu *c, fac_bit_conv *p);
 /* With floats as its result, or as one of them, where `floats`. */

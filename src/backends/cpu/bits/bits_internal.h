@@ -7,6 +7,8 @@
 #include "backends/cpu/device/cpu.h"
 
 enum { FAC_BIT_WORD = 32, FAC_BIT_KINDS = 32, FAC_BIT_LONGEST = 1024, FAC_BIT_STRIPS = 8 };
+/* By tables: rows of results at once, times planes; rows of tables that these need. */
+enum { FAC_BIT_BESIDE = 4, FAC_BIT_AREA = 32, FAC_BIT_RING = 64 };
 
 /* The taps [first, end) of an output that lie inside of the image. */
 typedef struct fac_bit_taps {
@@ -65,6 +67,11 @@ void fac_bit_window_counts(const fac_bit_job *j, const fac_bit_strip *s, int64_t
 /* From the popcounts of a strip and a part to results; t is scratch that began as j->end. */
 void fac_bit_finish_part(const fac_bit_job *j, const fac_bit_strip *s, const int32_t *sums,
                          int64_t part, const int32_t *acc, fac_bit_finish *t);
+
+/* bits_words.c: whether a part is a word of codes that whole numbers tell, and these. */
+bool fac_bit_by_words(const fac_bit_job *j);
+void fac_bit_finish_words(const fac_bit_job *j, const fac_bit_strip *s, const int32_t *sums,
+                          int64_t part, const int32_t *acc);
 
 /* bits_tables.c, of what is by tables. */
 bool fac_bit_tables_settle(fac_bit_conv *p);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
+#include "ops/basis.h"
 #include "ops/conv_basis.h"
 
 typedef struct plan {
@@ -34,7 +35,7 @@ static bool has(const fac_problem *p, int port) {
             (of)->layout.stride[3]                                                                 \
     }
 
-/* A basis that never changes: its planes may share tables. */
+/* A basis that never changes: its planes may share tables, and sums of them are whole numbers. */
 static void find_sets(const fac_problem *p, fac_bit_conv *c) {
     float u[FAC_BIT_PLANES];
     const fac_value *basis = p->node->in[FAC_CB_X_BASIS];
@@ -43,7 +44,7 @@ static void find_sets(const fac_problem *p, fac_bit_conv *c) {
     if (c->planes == 1 || c->planes > FAC_BIT_PLANES) return;
     if (basis->leaf != FAC_CONST || !basis->tensor) return;
     if (fac_tensor_read(basis->tensor, u, (size_t)c->planes * sizeof *u, NULL)) return;
-    if (fac_bit_multiples(u, c->planes, c->times, &c->unit)) c->sets = 1;
+    if (fac_basis_multiples(u, c->planes, c->times, &c->unit)) c->sets = 1;
 }
 
 static bool settle(fac_device *d, const fac_problem *p, plan *q) {
@@ -82,7 +83,7 @@ static bool settle(fac_device *d, const fac_problem *p, plan *q) {
                            .y = STRIDES(y) };
     if (has(p, FAC_CB_X_BASIS)) q->p.planes = (int)p->in[FAC_CB_X_BASIS].type.dims.d[0];
     if (has(p, FAC_CB_Y_BASIS)) q->p.y_planes = (int)p->in[FAC_CB_Y_BASIS].type.dims.d[0];
-    if (q->p.tables) find_sets(p, &q->p);
+    find_sets(p, &q->p);
     if (has(p, FAC_CB_Z)) {
         const fac_operand *z = &p->in[FAC_CB_Z];
         q->p.z.image = z->layout.stride[0];
@@ -186,7 +187,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
         data.y_basis = fac_span_packed(in[FAC_CB_Y_BASIS]);
         if (in[FAC_CB_Z].memory)
             data.z = fac_span_floats(in[FAC_CB_Z], &q->z);
-        else if (!data.y)
+        else if (!data.y && p->sets == 1)
             data.limits = (const int32_t *)fac_span_packed(in[FAC_CB_LIMITS]);
     }
     fac_bit_run(p, &data);

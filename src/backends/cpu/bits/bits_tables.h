@@ -6,30 +6,58 @@
  * of one number share a table: their sums are those of its entries. */
 #ifndef FACULA_CPU_BITS_TABLES_H
 #define FACULA_CPU_BITS_TABLES_H
-#include <stdbool.h>
-#include <stdint.h>
+#include "backends/cpu/bits/bits.h"
 
 enum { FAC_TABLE_OUTPUTS = 64, FAC_TABLE_PLANES = 4 };
 
-/* acc[pixel][output] = the sum over r, group, s of x[pixel, r, s][group][w[r][group][s][output]],
+/* Of a pixel, in 16 bits: 64 sums, in a form that put and compare know. */
+typedef uint16_t fac_bit_table_sums[FAC_BIT_RUN][FAC_TABLE_OUTPUTS];
+
+/* sums[y][pixel][output] += over r, group, s
+ *     x[y y_row + r x_row][from + pixel, s][group][w[r][group][s][output]],
  * of one or two times 64 outputs. */
 typedef struct fac_bit_lookup {
-    const uint8_t *x;
-    int64_t x_pixel, x_row, x_column; /* bytes */
-    int n, R, S, groups;
+    const uint8_t *const *x; /* rows of tables */
+    int64_t from, x_pixel, x_column;
+    int y_row, x_row;
+    int n, rows, R, S, groups;
     int flush;              /* so many entries add up to less than 256 */
     const uint8_t *w0, *w1; /* w1 NULL: 64 outputs */
-    int32_t *acc0, *acc1;
+    fac_bit_table_sums *sums0, *sums1;
 } fac_bit_lookup;
 typedef void fac_bit_lookup_kernel(const fac_bit_lookup *t);
+
+/* acc[pixel][output] = the sums of n pixels. */
+typedef void fac_bit_put_kernel(const uint16_t *sums, int n, int32_t *acc);
+
+/* Codes of n pixels of up to 64 outputs, by whole numbers: where (d ^ limits[0]) >= limits[1 + k]
+ * threshold k is exceeded, d = 2 sums - windows.  Without limits by numbers,
+ *     y = b + sum over planes m of weights of f[m] u d[m], and of relu what is above 0. */
+typedef struct fac_bit_compare {
+    const uint16_t *sums; /* planes are `plane` apart, rows of f f_row */
+    int of_weights;
+    int64_t plane, f_row;
+    const float *f, *b;
+    float u;
+    bool relu;
+    int n, words; /* of 32 outputs */
+    const int32_t *windows;
+    const int16_t *limits;
+    int64_t limits_row;
+    const fac_bit_levels *codes;
+    uint32_t *q, valid[2];
+    int64_t q_pixel, q_plane;
+} fac_bit_compare;
+typedef void fac_bit_compare_kernel(const fac_bit_compare *t);
 
 /* The tables of a row of pixels, of all of their groups: sums of what the planes have. */
 typedef struct fac_bit_build {
     const uint32_t *bits[FAC_TABLE_PLANES]; /* followed by 8 bytes that may be read */
     const uint8_t *parts[FAC_TABLE_PLANES]; /* by the bits of a plane: its part of a table */
+    int times[FAC_TABLE_PLANES];            /* what a bit of a plane counts */
     int planes, groups;
     int64_t pixels, bits_pixel; /* words from a pixel to the next */
-    uint8_t *to;
+    uint8_t *to, *room;
     int64_t to_pixel; /* bytes */
 } fac_bit_build;
 typedef void fac_bit_build_kernel(const fac_bit_build *t);
@@ -38,11 +66,15 @@ typedef struct fac_bit_table_kernels {
     int group, table; /* channels of a table, its bytes                              */
     int even;         /* a pixel has a multiple of so many tables                     */
     int codes, part;  /* `parts` has so many rows, each of so many bytes              */
+    int block;        /* `room` has a byte for each channel, in blocks; 0: none       */
     int row;          /* of 64 indices: byte 2k of a part of `row` bytes is output k  */
     int run;
-    bool pairs;   /* 2 times 64 outputs at once */
-    double share; /* of the float peak, as fac_bit_kernels has it */
+    bool pairs;                  /* 2 times 64 outputs at once */
+    double share;                /* of the float peak, as fac_bit_kernels has it, but for flushes */
+    double cycles, plane_cycles; /* to build a table; for each plane */
     fac_bit_lookup_kernel *lookup;
+    fac_bit_put_kernel *put;
+    fac_bit_compare_kernel *compare;
     fac_bit_build_kernel *build;
 } fac_bit_table_kernels;
 #endif

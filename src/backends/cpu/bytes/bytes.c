@@ -107,30 +107,46 @@ static int byte_of(const void *v, bool sign, int64_t at) {
     return sign ? ((const int8_t *)v)[at] : ((const uint8_t *)v)[at];
 }
 
+/* Those of n output channels from number `first` on, which the tiles have at `at`.  Whole channels
+ * of each array or one number for all: loops without a division, which vectors can do. */
+static void numbers_of(job *j, int64_t at, int64_t first, int64_t n, const int32_t *sum) {
+    const fac_byte_product *p = j->p;
+    const fac_byte_data *d = j->d;
+    const int shift = p->w_signed ? 0 : 128, x_zero = j->x_zero;
+    const uint32_t all = (uint32_t)(p->R * p->S * p->C) * (uint32_t)x_zero;
+    const int64_t z0 = d->w_zeros > 1 ? first % d->w_zeros : 0;
+    const int32_t *b = d->biases > 1 ? d->bias + first % d->biases : NULL;
+    const uint32_t one_b = d->bias ? (uint32_t)d->bias[0] : 0;
+    int32_t *restrict bias = j->bias + at, *restrict zero = j->zero + at;
+    const int32_t one_z = byte_of(d->w_zero, p->w_signed, 0) - shift;
+    int32_t any = 0;
+    for (int64_t k = 0; k < n; k++) zero[k] = one_z;
+    for (int64_t k = 0; k < n && d->w_zeros > 1; k++)
+        zero[k] = byte_of(d->w_zero, p->w_signed, z0 + k) - shift;
+    for (int64_t k = 0; k < n; k++) {
+        const uint32_t own = b ? (uint32_t)b[k] : one_b;
+        any |= zero[k];
+        bias[k] = (int32_t)(own - (uint32_t)x_zero * (uint32_t)sum[k] + all * (uint32_t)zero[k]);
+    }
+    j->zeros |= any != 0;
+    if (!p->bytes) return;
+    const float x_scale = d->x_scale[0], y_scale = d->y_scale[0];
+    const float *s = d->w_scales > 1 ? d->w_scale + first % d->w_scales : NULL;
+    float *restrict factor = j->factor + at;
+    for (int64_t k = 0; k < n; k++) factor[k] = x_scale * (s ? s[k] : d->w_scale[0]) / y_scale;
+}
+
 /* Bias, factor and zero point of each output channel. */
 static void numbers(job *j) {
     const fac_byte_product *p = j->p;
-    const fac_byte_data *d = j->d;
-    const int64_t width = p->panels * 2 * p->kernels->lanes, K = p->depthwise ? 1 : p->K;
-    const int32_t *sum = fac_byte_sums(p, (void *)(uintptr_t)d->packed);
-    const int shift = p->w_signed ? 0 : 128;
+    const int64_t width = p->panels * 2 * p->kernels->lanes;
+    const int32_t *sum = fac_byte_sums(p, (void *)(uintptr_t)j->d->packed);
+    if (p->depthwise) { /* outputs of all groups lie side by side */
+        numbers_of(j, 0, 0, p->groups, sum);
+        return;
+    }
     for (int64_t g = 0; g < p->groups; g++)
-        for (int64_t k = 0; k < K; k++) {
-            /* Of depthwise groups all outputs lie side by side. */
-            const int64_t at = p->depthwise ? g : g * width + k, n = g * p->K + k;
-            const int64_t z = d->w_zeros > 1 ? n % d->w_zeros : 0,
-                          s = d->w_scales > 1 ? n % d->w_scales : 0;
-            const int32_t terms = (int32_t)(p->R * p->S * p->C);
-            const uint32_t zero =
-                (uint32_t)(byte_of(d->w_zero, p->w_signed, z) - (d->w_zero ? shift : 0));
-            j->zero[at] = d->w_zero ? (int32_t)zero : -shift;
-            j->zeros |= j->zero[at] != 0;
-            uint32_t b = d->bias ? (uint32_t)d->bias[n % d->biases] : 0;
-            b -= (uint32_t)j->x_zero * (uint32_t)sum[at];
-            b += (uint32_t)terms * (uint32_t)j->x_zero * (uint32_t)j->zero[at];
-            j->bias[at] = (int32_t)b;
-            if (p->bytes) j->factor[at] = d->x_scale[0] * d->w_scale[s] / d->y_scale[0];
-        }
+        numbers_of(j, g * width, g * p->K, p->K, sum + g * width);
 }
 
 static void stage_pixel(const uint8_t *restrict from, int64_t n, uint8_t flip,

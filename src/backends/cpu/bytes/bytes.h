@@ -86,8 +86,14 @@ typedef struct fac_byte_pair {
 } fac_byte_pair;
 typedef void fac_byte_pair_kernel(const fac_byte_pair *p, size_t n, const void *a, const void *b,
                                   void *y);
-/* y[k] = the larger of x[k] and y[k]; sum[k] += x[k]. */
-typedef void fac_byte_most_kernel(size_t n, const void *x, bool sign, void *y);
+/* y[k] = the larger of x[k] and y[k], k < n, of each of `pixels`, that many bytes apart. */
+typedef struct fac_byte_most {
+    size_t n, pixels;
+    int64_t x_pixel, y_pixel;
+    bool sign; /* bytes are i8 */
+} fac_byte_most;
+typedef void fac_byte_most_kernel(const fac_byte_most *m, const void *x, void *y);
+/* sum[k] += x[k] */
 typedef void fac_byte_sum_kernel(size_t n, const void *x, bool sign, int32_t *sum);
 
 /* What bytes stand for: x = (y - zero) scale, y = sat(rne(x / scale) + zero). */

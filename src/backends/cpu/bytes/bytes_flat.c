@@ -233,30 +233,47 @@ static bool max_offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_pool_geom g;
     if (!is_byte(p->in[0].type.dtype) || p->in[0].type.dims.n != 4) return false;
     if (p->nout > 1 && p->out[1].type.dtype != FAC_NONE) return false;
-    return fac_pool_geometry_of(2, p->node->attrs, &p->in[0].type.dims, &g) && last_offer(d, p, o);
+    if (!fac_pool_geometry_of(2, p->node->attrs, &p->in[0].type.dims, &g) || !last_offer(d, p, o))
+        return false;
+    o->work = (size_t)fac_cpu_of(d)->pool.threads * fac_byte_lines((size_t)(g.window[2].in * g.C));
+    return true;
 }
 
-/* One row of outputs. */
+/* Bytes of the largest of each column that one thread works out. */
+static size_t column_bytes(const pool_plan *p) {
+    return fac_byte_lines((size_t)(p->g.window[2].in * p->g.C));
+}
+
+/* One row of outputs: the largest of each column of its window first, then of the columns. */
 static void max_row(void *arg, int i, int thread) {
     const pool_job *j = arg;
     const pool_plan *p = j->p;
     const fac_window *h = &p->g.window[1], *w = &p->g.window[2];
     const int64_t image = i / h->out, row = i % h->out, C = p->g.C;
-    int64_t r0, r1, s0, s1;
-    (void)thread;
+    const int smallest = p->sign ? 0x80 : 0;
+    char *column = (char *)j->sums + (size_t)thread * column_bytes(p);
+    char *y = j->y + image * p->y.stride[0] + row * p->y.stride[2];
+    fac_byte_most m = { (size_t)C, (size_t)w->in, p->x.stride[3], C, p->sign };
+    int64_t r0, r1;
+    memset(column, smallest, (size_t)(w->in * C));
+    if (m.x_pixel == C) { /* pixels follow each other */
+        m.n *= m.pixels;
+        m.pixels = 1;
+    }
     fac_window_taps(h, row, &r0, &r1);
-    for (int64_t q = 0; q < w->out; q++) {
-        char *y = j->y + image * p->y.stride[0] + row * p->y.stride[2] + q * p->y.stride[3];
-        memset(y, p->sign ? 0x80 : 0, (size_t)C);
-        fac_window_taps(w, q, &s0, &s1);
-        for (int64_t r = r0; r < r1; r++)
-            for (int64_t s = s0; s < s1; s++) {
-                const int64_t a = row * h->stride + r * h->dilation - h->pad;
-                const int64_t b = q * w->stride + s * w->dilation - w->pad;
-                const char *x =
-                    j->x + image * p->x.stride[0] + a * p->x.stride[2] + b * p->x.stride[3];
-                p->cpu->bytes->most((size_t)C, x, p->sign, y);
-            }
+    for (int64_t r = r0; r < r1; r++) {
+        const int64_t a = row * h->stride + r * h->dilation - h->pad;
+        p->cpu->bytes->most(&m, j->x + image * p->x.stride[0] + a * p->x.stride[2], column);
+    }
+    for (int64_t q = 0; q < w->out; q++) memset(y + q * p->y.stride[3], smallest, (size_t)C);
+    for (int64_t s = 0; s < w->kernel; s++) {
+        int64_t first, last;
+        fac_window_inside(w, s, &first, &last);
+        if (first == last) continue;
+        const int64_t at = first * w->stride + s * w->dilation - w->pad;
+        m = (fac_byte_most){ (size_t)C, (size_t)(last - first), w->stride * C, p->y.stride[3],
+                             p->sign };
+        p->cpu->bytes->most(&m, column + at * C, y + first * m.y_pixel);
     }
 }
 
@@ -265,8 +282,9 @@ static fac_status max_run(const void *plan, fac_device *d, const fac_span *in, c
     const pool_plan *p = plan;
     pool_job j = { .p = p,
                    .x = fac_span_bytes(in[0]) + p->x.offset,
-                   .y = fac_span_bytes(out[0]) + p->y.offset };
-    (void)d, (void)work, (void)err;
+                   .y = fac_span_bytes(out[0]) + p->y.offset,
+                   .sums = (int32_t *)(void *)fac_span_bytes(work) };
+    (void)d, (void)err;
     fac_parallel(&p->cpu->pool, (int)(p->g.N * p->g.window[1].out), max_row, &j);
     return FAC_OK;
 }

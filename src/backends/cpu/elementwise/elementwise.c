@@ -44,29 +44,52 @@ static void copy_run(size_t size, char *to, int64_t to_step, const char *from, i
             ((u64 *)to)[i * to_step] = ((const u64 *)from)[i * from_step];
 }
 
+/* Rows of so many bytes that lie whole on both sides; the usual sizes are known when compiled. */
+static void copy_rows(size_t bytes, char *to, int64_t to_step, const char *from, int64_t from_step,
+                      int64_t rows) {
+    if (bytes == 64)
+        for (int64_t i = 0; i < rows; i++) memcpy(to + i * to_step, from + i * from_step, 64);
+    else if (bytes == 32)
+        for (int64_t i = 0; i < rows; i++) memcpy(to + i * to_step, from + i * from_step, 32);
+    else
+        for (int64_t i = 0; i < rows; i++) memcpy(to + i * to_step, from + i * from_step, bytes);
+}
+
 /* n elements from number `at` of the span on, between an operand whose span begins at base and a
  * flat buffer. */
 static void move(const fac_elementwise *e, const fac_walk *w, char *base, int64_t at, int64_t n,
                  char *flat, bool store) {
-    int64_t i[FAC_WALK_DIMS];
-    int last = e->n - 1;
+    const int64_t size = (int64_t)w->size;
+    const int last = w->dims - 1;
+    int64_t i[FAC_WALK_DIMS], first = at % w->run;
+    at /= w->run;
     for (int k = last; k >= e->outer; k--) {
         i[k] = at % e->d[k];
         at /= e->d[k];
-        base += i[k] * w->stride[k] * (int64_t)w->size;
+        base += i[k] * w->stride[k] * size;
     }
     while (n > 0) {
-        int64_t run = e->d[last] - i[last] < n ? e->d[last] - i[last] : n;
-        if (store)
-            copy_run(w->size, base, w->stride[last], flat, 1, run);
+        int64_t rows = 1, count = w->run - first < n ? w->run - first : n;
+        if (w->step == 1 && count == w->run && last >= e->outer) {
+            const int64_t step = w->stride[last] * size, row = count * size;
+            rows = e->d[last] - i[last] < n / count ? e->d[last] - i[last] : n / count;
+            if (store)
+                copy_rows((size_t)row, base, step, flat, row, rows);
+            else
+                copy_rows((size_t)row, flat, row, base, step, rows);
+        } else if (store)
+            copy_run(w->size, base + first * w->step * size, w->step, flat, 1, count);
         else
-            copy_run(w->size, flat, 1, base, w->stride[last], run);
-        flat += run * (int64_t)w->size, n -= run;
-        base -= i[last] * w->stride[last] * (int64_t)w->size, i[last] = 0;
-        for (int k = last - 1; k >= e->outer; k--) {
-            base += w->stride[k] * (int64_t)w->size;
-            if (++i[k] < e->d[k]) break;
-            base -= i[k] * w->stride[k] * (int64_t)w->size, i[k] = 0;
+            copy_run(w->size, flat, 1, base + first * w->step * size, w->step, count);
+        flat += rows * count * size;
+        n -= rows * count;
+        first = 0;
+        for (int k = last; k >= e->outer; k--, rows = 1) {
+            base += rows * w->stride[k] * size;
+            i[k] += rows;
+            if (i[k] < e->d[k]) break;
+            base -= e->d[k] * w->stride[k] * size;
+            i[k] = 0;
         }
     }
 }
@@ -180,7 +203,10 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
     s.raw = s.scratch + slot * (size_t)c->slots;
     s.via = s.raw + fac_elementwise_raw(e);
     bool past[FAC_CHAIN_OUTS], any = false;
-    for (int k = 0; k < c->outs; k++) past[k] = goes_past(e, k, in, outs), any |= past[k];
+    for (int k = 0; k < c->outs; k++) {
+        past[k] = goes_past(e, k, in, outs);
+        any |= past[k];
+    }
     const int direct = direct_out(e, past);
     int64_t cuts = (e->span + e->block - 1) / e->block;
     for (int i = 0; i < c->slots; i++) s.slot[i] = s.scratch + slot * (size_t)i;
@@ -201,7 +227,10 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
     for (int64_t u = first; u < last; u++) {
         int64_t at = u % cuts * e->block, n = e->span - at < e->block ? e->span - at : e->block;
         int64_t rest = u / cuts, index[FAC_WALK_DIMS];
-        for (int k = e->outer - 1; k >= 0; k--) index[k] = rest % e->d[k], rest /= e->d[k];
+        for (int k = e->outer - 1; k >= 0; k--) {
+            index[k] = rest % e->d[k];
+            rest /= e->d[k];
+        }
         for (int i = 0; i < c->sources; i++) {
             char *base = source[i];
             for (int k = 0; k < e->outer; k++)
@@ -243,7 +272,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (fac_copy_size(p->in[i].type.dtype) == 0) return false;
     for (int k = 0; k < p->nout; k++)
         if (fac_copy_size(p->out[k].type.dtype) == 0) return false;
-    if (p->nout < 1 || !fac_elementwise_settle(p, &f)) return false;
+    if (p->nout < 1 || !fac_elementwise_settle(p, cpu->simd->lanes, &f)) return false;
     fac_elementwise *e = fac_offer_keep(o, sizeof *e, NULL);
     if (!e || !fac_elementwise_build(p, f, cpu->simd->isa, e)) return false;
     double bytes = 0, count = (double)fac_dims_count(&p->out[0].type.dims);

@@ -16,8 +16,11 @@ enum { FAC_WALK_DIMS = FAC_DIMS + 1 };
 /* How the elements of one source or output are reached from the common dims. */
 typedef struct fac_walk {
     int64_t stride[FAC_WALK_DIMS], offset; /* elements */
-    size_t size;                           /* bytes of an element */
-    bool direct; /* contiguous along the span, and of the type that is wanted */
+    int64_t run, step; /* elements of the innermost dims of the span that are one row, and how far
+                          they are apart */
+    int dims;          /* those before the row */
+    size_t size;       /* bytes of an element */
+    bool direct;       /* contiguous along the span, and of the type that is wanted */
     bool contiguous;
     bool past; /* of an output: a block goes past the caches, unless it lies where an input does */
     bool held; /* repeats along the span: gathered again only when its place changes */
@@ -42,11 +45,13 @@ typedef struct fac_elementwise {
 } fac_elementwise;
 
 /* Chooses how all operands shall lie and writes it into the problem: the axis of the output that is
- * blocked, and by how much (0: plain).  false when that cannot be. */
+ * blocked, and by how much (0: plain).  false when that cannot be.  lanes: of a block that is
+ * chosen where operands have their channels last, as a walk by blocks reads whole vectors of them;
+ * 0: none is. */
 typedef struct fac_frame {
     int axis, block;
 } fac_frame;
-bool fac_elementwise_settle(fac_problem *p, fac_frame *f);
+bool fac_elementwise_settle(fac_problem *p, int lanes, fac_frame *f);
 
 /* The plan of a settled problem, but for what fac_elementwise_copies adds.  false when it is no
  * chain. */

@@ -15,7 +15,22 @@ static int out_axis(const fac_operand *o, const fac_dims *out) {
     return o->layout.axis + out->n - o->type.dims.n;
 }
 
-bool fac_elementwise_settle(fac_problem *p, fac_frame *f) {
+/* Lanes of a block lie next to each other in a plain operand of full shape, as where channels are
+ * last: blocks are read where they lie. */
+static bool has_blocks(const fac_operand *o, const fac_dims *out, fac_frame f) {
+    return f.block > 0 && o->layout.block == 0 && fac_dims_equal(&o->type.dims, out) &&
+           o->layout.stride[f.axis] == 1 && out->d[f.axis] % f.block == 0;
+}
+
+/* The same, of images, and there is nothing else in it that lies next to each other. */
+static bool channels_last(const fac_operand *o, const fac_dims *out, int lanes) {
+    enum { CHANNELS = 1 };
+    return lanes && out->n > 2 && o->type.dtype == FAC_F32 &&
+           has_blocks(o, out, (fac_frame){ CHANNELS, lanes }) &&
+           !fac_layout_is_plain(&o->layout, out);
+}
+
+bool fac_elementwise_settle(fac_problem *p, int lanes, fac_frame *f) {
     const fac_dims *dims = &p->out[0].type.dims;
     int64_t plain = 0, blocked = 0;
     *f = (fac_frame){ 0, 0 };
@@ -28,7 +43,10 @@ bool fac_elementwise_settle(fac_problem *p, fac_frame *f) {
     for (int i = 0; i < p->nin && !fixed; i++) {
         const fac_operand *o = &p->in[i];
         if (!fac_dims_equal(&o->type.dims, dims)) continue;
-        if (o->layout.block == 0)
+        if (channels_last(o, dims, lanes)) {
+            blocked += bytes_of(o);
+            if (!f->block) *f = (fac_frame){ 1, lanes };
+        } else if (o->layout.block == 0)
             plain += bytes_of(o);
         else {
             blocked += bytes_of(o);
@@ -43,7 +61,7 @@ bool fac_elementwise_settle(fac_problem *p, fac_frame *f) {
         if (o->layout.block > 0 && !alike)
             o->layout = f->block && full ? fac_layout_blocked(dims, f->axis, f->block, 0)
                                          : fac_layout_plain(&o->type.dims);
-        if (f->block > 0 && o->layout.block == 0 && full)
+        if (f->block > 0 && o->layout.block == 0 && full && !has_blocks(o, dims, *f))
             o->layout = fac_layout_blocked(dims, f->axis, f->block, 0);
     }
     for (int k = 0; k < p->nout; k++) {
@@ -114,6 +132,18 @@ static bool repeats(const fac_elementwise *e, const fac_walk *w) {
     return w->stride[e->n - 1] == 0 || (e->outer < e->n - 1 && e->block % e->d[e->n - 1] == 0);
 }
 
+/* The row of a walk: as many dims as lie next to each other, or the innermost one. */
+static void set_row(const fac_elementwise *e, fac_walk *w) {
+    w->dims = e->n;
+    w->run = 1;
+    w->step = 1;
+    while (w->dims > e->outer && w->stride[w->dims - 1] == w->run) w->run *= e->d[--w->dims];
+    if (w->dims < e->n || e->n == e->outer) return;
+    w->dims--;
+    w->run = e->d[w->dims];
+    w->step = w->stride[w->dims];
+}
+
 static void cut(fac_elementwise *e) {
     fac_chain *c = &e->chain;
     int64_t inner = e->n ? e->d[e->n - 1] : 1;
@@ -128,11 +158,13 @@ static void cut(fac_elementwise *e) {
     for (int k = 0; k < e->outer; k++) e->units *= e->d[k];
     for (int i = 0; i < c->sources; i++) {
         fac_walk *w = &e->source[i];
+        set_row(e, w);
         w->contiguous = contiguous(e, w);
         w->direct = w->contiguous && c->source[i].dtype == c->source[i].as && !c->source[i].copy;
         w->held = repeats(e, w);
     }
     for (int i = 0; i < c->outs; i++) {
+        set_row(e, &e->out[i]);
         e->out[i].contiguous = contiguous(e, &e->out[i]);
         e->out[i].direct = e->out[i].contiguous && c->out[i].as == c->out[i].dtype;
     }
@@ -180,7 +212,10 @@ bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_eleme
     if (!fac_chain_build(p, isa, c)) return false;
     e->n = dims->n;
     memcpy(e->d, dims->d, sizeof dims->d);
-    if (f.block > 0) e->d[f.axis] = (e->d[f.axis] + f.block - 1) / f.block, e->d[e->n++] = f.block;
+    if (f.block > 0) {
+        e->d[f.axis] = (e->d[f.axis] + f.block - 1) / f.block;
+        e->d[e->n++] = f.block;
+    }
 
     for (int i = 0; i < c->sources; i++) {
         const int k = c->source[i].input;

@@ -62,33 +62,45 @@ static bool add_mask(const fac_problem *p, const fac_node *n, const fac_value *n
     return e->mask >= 0 && number(test->in[1], &e->mask_lo);
 }
 
-/* The problem's input that v of its body is, with a number for each channel; -1: it is none. */
-static int bias_of(const fac_problem *p, const fac_value *v) {
+/* Which biases a kernel knows: one number for each channel of an image, for each column. */
+typedef enum biases { NONE, CHANNELS, COLUMNS } biases;
+
+/* The problem's input that v of its body is, with a number for each channel or column; -1: it is
+ * none. */
+static int bias_of(const fac_problem *p, const fac_value *v, biases known) {
     const fac_graph *body = p->node->body[0];
     const fac_dims *own = &fac_graph_input(body, 0)->type.dims, *d = &v->type.dims;
-    if (v->leaf != FAC_INPUT || v->type.dtype != FAC_F32 || own->n != 4) return -1;
-    if (d->n < 3 || d->n > 4 || d->d[d->n - 3] != own->d[1] || fac_dims_count(d) != own->d[1])
+    const int inner = known == CHANNELS ? 3 : 1; /* dims from the axis of the bias on */
+    if (known == NONE || v->leaf != FAC_INPUT || v->type.dtype != FAC_F32) return -1;
+    if ((known == CHANNELS && own->n != 4) || own->n < inner || d->n < inner || d->n > own->n)
         return -1;
+    if (known == COLUMNS && fac_dims_equal(own, d)) return -1; /* one row: a residual */
+    const int64_t n = own->d[own->n - inner];
+    if (d->d[d->n - inner] != n || fac_dims_count(d) != n) return -1;
     for (int k = 1; k < fac_graph_inputs(body); k++)
         if (fac_graph_input(body, k) == v) return p->node->nports + k - 1;
     return -1;
 }
 
-static bool recognized(const fac_problem *p, const fac_simd *simd, bool biases, fac_epilogue *e);
+static bool recognized(const fac_problem *p, const fac_simd *simd, biases known, fac_epilogue *e);
 
 bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
-    return recognized(p, simd, false, e);
+    return recognized(p, simd, NONE, e);
 }
 
 bool fac_cpu_epilogue_biased(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
-    return recognized(p, simd, true, e) && (e->mask < 0 || e->bias < 0);
+    return recognized(p, simd, CHANNELS, e) && (e->mask < 0 || e->bias < 0);
+}
+
+bool fac_cpu_epilogue_columns(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
+    return recognized(p, simd, COLUMNS, e) && e->mask < 0;
 }
 
 bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *e) {
     return fac_cpu_epilogue_masked(p, simd, e) && e->mask < 0;
 }
 
-static bool recognized(const fac_problem *p, const fac_simd *simd, bool biases, fac_epilogue *e) {
+static bool recognized(const fac_problem *p, const fac_simd *simd, biases known, fac_epilogue *e) {
     *e = (fac_epilogue){ .residual = -1, .bias = -1, .lo = -INFINITY, .hi = INFINITY, .mask = -1 };
     const fac_graph *body = p->node->body[0];
     if (!body) return true;
@@ -105,7 +117,7 @@ static bool recognized(const fac_problem *p, const fac_simd *simd, bool biases, 
         if (FAC_IS(n, add) && n->nin == 2) {
             const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;
             if (!other || other == now || clipped || e->loops) return false;
-            const int bias = biases && e->bias < 0 ? bias_of(p, other) : -1;
+            const int bias = e->bias < 0 ? bias_of(p, other, known) : -1;
             if (bias >= 0)
                 e->bias = bias;
             else if (e->residual >= 0 || (e->residual = operand_of(p, other)) < 0)
@@ -114,9 +126,11 @@ static bool recognized(const fac_problem *p, const fac_simd *simd, bool biases, 
             if (clipped || e->loops || !add_mask(p, n, now, e)) return false;
         } else if (n->in[0] != now)
             return false;
-        else if (!clipped && !e->loops && fac_cpu_is_clip(n, &lo, &hi))
-            e->lo = lo, e->hi = hi, clipped = true;
-        else if (!add_loop(n, simd, e))
+        else if (!clipped && !e->loops && fac_cpu_is_clip(n, &lo, &hi)) {
+            e->lo = lo;
+            e->hi = hi;
+            clipped = true;
+        } else if (!add_loop(n, simd, e))
             return false;
         now = n->out[0];
     }

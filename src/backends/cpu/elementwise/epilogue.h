@@ -8,7 +8,8 @@
 enum { FAC_EPILOGUE_LOOPS = 4, FAC_EPILOGUE_NUMBERS = 4 };
 typedef struct fac_epilogue {
     int residual; /* the problem's input that is added, of the output's type; -1: none */
-    int bias;     /* the one that is added to each channel, C,1,1 or 1,C,1,1; -1: none  */
+    int bias;     /* the one that is added to each channel, C,1,1 or 1,C,1,1, or to each column,
+                     N or 1,N; -1: none */
     float lo, hi; /* -INFINITY, INFINITY: no activation of this kind                   */
     int mask;     /* the problem's input that masks, of the output's type; -1: none    */
     float mask_lo;
@@ -24,6 +25,8 @@ bool fac_cpu_epilogue_masked(const fac_problem *p, const fac_simd *simd, fac_epi
 /* The same for those that know biases, but no masks: an add of one number for each channel may come
  * first. */
 bool fac_cpu_epilogue_biased(const fac_problem *p, const fac_simd *simd, fac_epilogue *e);
+/* Those of products that know a number for each column, and no masks. */
+bool fac_cpu_epilogue_columns(const fac_problem *p, const fac_simd *simd, fac_epilogue *e);
 /* The same for those that know no masks. */
 bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *e);
 

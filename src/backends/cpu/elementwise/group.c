@@ -65,7 +65,7 @@ static bool build_part(const fac_problem *p, const fac_node *n, const int *of, i
     to->nout = n->nout;
     to->e.copies = 0;
     to->e.copy = NULL;
-    return fac_elementwise_settle(&q, &frame) && !frame.block &&
+    return fac_elementwise_settle(&q, 0, &frame) && !frame.block &&
            fac_elementwise_build(&q, frame, isa, &to->e);
 }
 

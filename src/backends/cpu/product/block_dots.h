@@ -11,7 +11,6 @@
 static inline size_t fac_block_x_bytes(int64_t K) {
     return ((size_t)K + (size_t)K / 4 + 63) / 64 * 64;
 }
-void fac_block_x_round(const float *x, int64_t K, char *to);
 /* y[j y_row + i] = sum over k of w[i][k] x[j][k], i < rows, j < m, rows of w in blocks w_row bytes
  * apart, rows of x as above. */
 typedef struct fac_block_rows {
@@ -20,9 +19,10 @@ typedef struct fac_block_rows {
     float *y;
     int64_t y_row;
 } fac_block_rows;
-/* Of one type of blocks; decode: K numbers as f32. */
+/* Of one type of blocks; round: a row of x; decode: K numbers as f32, NULL: as any type. */
 typedef struct fac_block_dots {
     void (*run)(const fac_block_rows *t);
+    void (*round)(const float *x, int64_t K, char *to);
     void (*decode)(const char *w, float *to, int64_t K);
 } fac_block_dots;
 

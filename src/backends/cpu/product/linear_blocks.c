@@ -7,7 +7,6 @@
  * have such kernels and unless the program wants the highest precision.  Else some rows of weights
  * at a time become f32 in the caches of a core, and meet x there: by dots for few rows, as a matrix
  * product for many. */
-#include <math.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/block_dots.h"
@@ -21,7 +20,7 @@
 #include "tensor/blocks.h"
 #include "tensor/tensor_internal.h"
 
-enum { ROUNDED_MOST = 16 };
+enum { ROUNDED_MOST = 16, TOGETHER = 16 };
 
 typedef struct plan {
     const fac_cpu *cpu;
@@ -45,24 +44,6 @@ static const fac_block_dots *dots_of(const fac_simd *s, fac_dtype t) {
 #endif
     (void)s;
     return of[t].run ? &of[t] : NULL;
-}
-
-/* To the nearest, in units of the largest / 127. */
-void fac_block_x_round(const float *x, int64_t K, char *to) {
-    float *d = (float *)(to + K), *sums = d + K / 32;
-    for (int64_t b = 0; b < K / 32; b++, x += 32, to += 32) {
-        float most = 0;
-        int sum = 0;
-        for (int k = 0; k < 32; k++) most = fabsf(x[k]) > most ? fabsf(x[k]) : most;
-        const float by = most > 0 ? 127 / most : 0;
-        for (int k = 0; k < 32; k++) {
-            const int q = (int)lrintf(x[k] * by);
-            to[k] = (char)q;
-            sum += q;
-        }
-        d[b] = most / 127;
-        sums[b] = d[b] * (float)sum;
-    }
 }
 
 static bool stored(fac_dtype t) {
@@ -146,10 +127,13 @@ static void finish(const job *j, int64_t first, int64_t n) {
     }
 }
 
+/* Units are TOGETHER rows of weights, which the kernels take at once. */
 static void by_integers(void *arg, int64_t first, int64_t last, int thread) {
     const job *j = arg;
     const plan *p = j->p;
     (void)thread;
+    first *= TOGETHER;
+    last = last * TOGETHER < p->N ? last * TOGETHER : p->N;
     const fac_block_rows t = { .w = j->w + first * p->row_bytes,
                                .w_row = p->row_bytes,
                                .rows = last - first,
@@ -203,9 +187,10 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
         return FAC_OK;
     }
     for (int64_t m = 0; m < p->M; m++)
-        fac_block_x_round(j.x + m * p->K, p->K, j.rounded + m * (int64_t)fac_block_x_bytes(p->K));
+        p->dots->round(j.x + m * p->K, p->K, j.rounded + m * (int64_t)fac_block_x_bytes(p->K));
     const int64_t shares = p->N / 64 < 4 * pool->threads ? pool->threads : 4 * pool->threads;
-    fac_parallel_ranges(pool, p->N, (int)shares, by_integers, &j);
+    const int64_t units = (p->N + TOGETHER - 1) / TOGETHER;
+    fac_parallel_ranges(pool, units, (int)shares, by_integers, &j);
     return FAC_OK;
 }
 

@@ -19,7 +19,8 @@ enum {
     TILES_OF_BLOCK =
         32, /* row tiles whose slab of a, 32 x 14 x 512 floats, is kept in the second cache */
     FEW_PANELS = 4, /* too few to pack a for */
-    SHARES = 4 /* items for each thread are enough                                             */
+    SHARES = 4,     /* items for each thread are enough */
+    FEW_ROWS = 8    /* other solvers are faster, and they know no bias of the body */
 };
 
 typedef struct plan {
@@ -28,6 +29,7 @@ typedef struct plan {
     fac_layout a, y, r;
     const fac_cpu *cpu;
     bool direct; /* a is read where it lies                                */
+    int c;       /* the input that is c: the third, or a bias of the body  */
     int64_t blocks, parts, together;
     size_t packed, per_thread; /* floats: of one b; scratch                              */
 } plan;
@@ -88,7 +90,7 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     job j = { p,
               fac_span_floats(in[0], &p->a),
               fac_span_packed(in[1]),
-              p->m.c ? fac_span_packed(in[2]) : NULL,
+              p->m.c ? fac_span_packed(in[p->c]) : NULL,
               p->e.residual >= 0 ? fac_span_floats(in[p->e.residual], &p->r) : NULL,
               fac_span_floats(out[0], &p->y),
               fac_span_packed(work) };
@@ -124,9 +126,22 @@ static void cut(plan *p) {
         }
 }
 
+/* A bias in the body is c where there is none. */
+static bool settle_c(plan *p, const fac_problem *problem) {
+    fac_matmul_form *m = &p->m;
+    p->c = p->e.bias < 0 ? 2 : p->e.bias;
+    if (p->e.bias < 0) return true;
+    if (m->c || problem->in[1].time == FAC_RUN || m->M <= FEW_ROWS) return false;
+    m->c = FAC_C_COLUMNS;
+    m->c_count = m->N;
+    m->beta = 1;
+    return true;
+}
+
 static bool settle(plan *p, const fac_problem *problem) {
     const fac_simd *s = p->cpu->simd;
-    if (!fac_matmul_read(problem, FAC_F32, &p->m) || !fac_cpu_epilogue(problem, s, &p->e))
+    if (!fac_matmul_read(problem, FAC_F32, &p->m) || !fac_cpu_epilogue_columns(problem, s, &p->e) ||
+        !settle_c(p, problem))
         return false;
     const fac_matmul_form *m = &p->m;
     int64_t tiles = fac_gemm_tiles(s, m->M), panels = fac_gemm_panels(s, m->N), width;
@@ -155,7 +170,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (!fac_matmul_takes_a(p)) fac_want_plain(&p->in[0]);
     fac_want_plain(&p->out[0]);
     if (q.e.residual >= 0) fac_want_plain(&p->in[q.e.residual]);
-    o->packed[2] = (size_t)fac_matmul_packed_c(m, q.cpu->simd->lanes) * sizeof(float);
+    o->packed[q.c] = (size_t)fac_matmul_packed_c(m, q.cpu->simd->lanes) * sizeof(float);
     double products = (double)m->batches * (double)m->M * (double)m->N * (double)m->K;
     double bytes = 4.0 * ((double)m->b_count * (double)q.packed +
                           (double)m->batches * (double)m->M * (double)(m->K + m->N));
@@ -181,7 +196,7 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     const fac_matmul_form *m = &p->m;
-    if (input == 2) return fac_matmul_key_c(m, p->cpu->simd->lanes);
+    if (input == p->c) return fac_matmul_key_c(m, p->cpu->simd->lanes);
     return 1 | (uint64_t)(m->b_column == 1) << 2 | (uint64_t)p->cpu->simd->lanes << 8;
 }
 

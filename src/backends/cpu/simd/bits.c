@@ -15,7 +15,7 @@ enum { RUN = 7 };
 enum { RUN = 2 };
 #endif
 enum { WORDS = 31 }; /* whose bytes add up to less than 256 */
-#define LANES ((1u << VL) - 1)
+#include "backends/cpu/simd/bits_kinds.h"
 
 INLINE uvec load_bits(const uint32_t *p) {
     uvec v;
@@ -185,6 +185,12 @@ INLINE ivec load_counts(const int32_t *p) {
     return v;
 }
 
+/* Half the product of plane m of weights with plane j of pixel p, pixels of 0 and 1: exact. */
+INLINE vec half_product(const fac_bit_finish *t, int m, int j, int p) {
+    return as_float(load_counts(t->acc[m] + j * t->plane + p * t->pixel)) -
+           t->halves[j * FAC_BIT_RUN + p];
+}
+
 /* The product of plane m of weights with plane j of pixel p. */
 INLINE ivec product_of(const fac_bit_finish *t, int m, int j, int p, const bool inside) {
     ivec d = load_counts(t->acc[m] + j * t->plane + p * t->pixel);
@@ -199,7 +205,12 @@ INLINE vec number_of(const fac_bit_finish *t, const vec f[FAC_BIT_PLANES], vec y
     for (int m = 0; m < of_weights; m++) {
         vec sum = { 0 };
         UNROLL
-        for (int j = 0; j < planes; j++) sum += t->u[j] * as_float(product_of(t, m, j, p, inside));
+        for (int j = 0; j < planes; j++) {
+            if (inside)
+                sum += t->u[j] * as_float(product_of(t, m, j, p, true));
+            else
+                sum += 2 * t->u[j] * half_product(t, m, j, p);
+        }
         y += f[m] * sum;
     }
     return y;
@@ -282,9 +293,10 @@ INLINE unsigned at_least(ivec a, ivec b) {
 #endif
 }
 
-/* Of one base: whole numbers against limits. */
+/* Of one base of weights, and of pixels whose planes are whole multiples: whole numbers against
+ * limits. */
 INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int kind,
-                     const bool inside) {
+                     const bool inside, const int planes) {
     const fac_bit_levels *l = t->codes;
     const ivec turn = load_counts(t->limits);
     const unsigned valid = valid_of(t);
@@ -292,7 +304,11 @@ INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int ki
     for (int k = 0; k < thresholds; k++)
         limit[k] = load_counts(t->limits + (k + 1) * t->limits_row);
     for (int p = 0; p < t->n; p++) {
-        const ivec d = product_of(t, 0, 0, p, inside) ^ turn;
+        ivec d = product_of(t, 0, 0, p, inside);
+        if (planes > 1) d *= t->times[0];
+        UNROLL
+        for (int j = 1; j < planes; j++) d += t->times[j] * product_of(t, 0, j, p, false);
+        d ^= turn;
         unsigned m[FAC_BIT_THRESHOLDS], bits[FAC_BIT_PLANES] = { 0 };
         UNROLL
         for (int k = 0; k < thresholds; k++) m[k] = at_least(d, limit[k]);
@@ -311,13 +327,17 @@ static void limit(const fac_bit_finish *t) {
     const int kind = kind_of(t->codes);
     const bool inside = t->inside[0];
     if (kind == ANY)
-        limit_of(t, t->codes->thresholds, ANY, inside);
+        limit_of(t, t->codes->thresholds, ANY, inside, t->planes);
+    else if (kind == TWO && t->planes == 2)
+        limit_of(t, 3, TWO, false, 2);
     else if (kind == TWO)
-        limit_of(t, 3, TWO, inside);
+        limit_of(t, 3, TWO, inside, t->planes);
+    else if (t->planes > 1)
+        limit_of(t, 1, ONE, false, t->planes);
     else if (inside)
-        limit_of(t, 1, ONE, true);
+        limit_of(t, 1, ONE, true, 1);
     else
-        limit_of(t, 1, ONE, false);
+        limit_of(t, 1, ONE, false, 1);
 }
 
 static void finish(const fac_bit_finish *t) {
@@ -334,9 +354,13 @@ static void finish(const fac_bit_finish *t) {
         finish_of(t, 1, 2, false);
     else if (t->of_weights == 2 && t->planes == 2)
         finish_of(t, 2, 2, false);
+    else if (t->of_weights == 2 && t->planes == 1)
+        finish_of(t, 2, 1, false);
     else
         finish_of(t, t->of_weights, t->planes, false);
 }
+
+#include "backends/cpu/simd/bits_words.h"
 
 extern const fac_bit_kernels FAC_SIMD(fac_bits);
 const fac_bit_kernels FAC_SIMD(fac_bits) = {
@@ -354,6 +378,7 @@ const fac_bit_kernels FAC_SIMD(fac_bits) = {
     .run = RUN,
     .tile = tile_plain,
     .finish = finish,
+    .words = codes_of_words,
     .pack = pack,
     .count = count
 };
@@ -368,6 +393,7 @@ const fac_bit_kernels fac_bits_popcount = { .name = "popcount",
                                             .run = RUN,
                                             .tile = tile_popcount,
                                             .finish = finish,
+                                            .words = codes_of_words,
                                             .pack = pack,
                                             .count = count };
 #endif

@@ -8,6 +8,7 @@
  * added in 16 bits, which 8-bit u would overflow: those are taken as signed numbers by their
  * magnitudes, or as bytes by NEON (sdot, where the machine has it).  q4_k's parts of 32 are blocks
  * of q4_1 with d and m of their own, q6_k has a scale for 16 numbers. */
+#include <math.h>
 #include <string.h>
 #include "backends/cpu/simd/vector.h"
 #include "backends/cpu/product/block_dots.h"
@@ -45,9 +46,32 @@ INLINE void unpack_q4_k(const char *w, uint64_t *scales, uint64_t *minima) {
     *minima = (uint64_t)least << 32 | (b & 0x3f3f3f3f);
 }
 
+/* What of a block's scale and sum belongs to x. */
+INLINE void put_facts(char *row, int64_t K, int64_t b, float most, int sum) {
+    float *d = (float *)(void *)(row + K), *sums = d + K / 32;
+    d[b] = most / 127;
+    sums[b] = d[b] * (float)sum;
+}
+
 #if defined(__AVX512F__)
 #include "backends/cpu/simd/block_dots_512.h"
 #else
+
+/* To the nearest, in units of the largest / 127. */
+static void round_x(const float *x, int64_t K, char *to) {
+    for (int64_t b = 0; b < K / 32; b++, x += 32) {
+        float most = 0;
+        int sum = 0;
+        for (int k = 0; k < 32; k++) most = fabsf(x[k]) > most ? fabsf(x[k]) : most;
+        const float by = most > 0 ? 127 / most : 0;
+        for (int k = 0; k < 32; k++) {
+            const int q = (int)lrintf(x[k] * by);
+            to[32 * b + k] = (char)q;
+            sum += q;
+        }
+        put_facts(to, K, b, most, sum);
+    }
+}
 
 enum { PART = 128 }; /* blocks whose scales are gathered together */
 
@@ -239,7 +263,9 @@ static void decode_q8_0(const char *w, float *to, int64_t K) {
 }
 
 const fac_block_dots FAC_SIMD(fac_block_dots)[FAC_DTYPES] = {
-    [FAC_Q4_0] = { run_q4_0, decode_q4_0 }, [FAC_Q4_1] = { run_q4_1, decode_q4_1 },
-    [FAC_Q8_0] = { run_q8_0, decode_q8_0 }, [FAC_Q4_K] = { run_q4_k, NULL },
-    [FAC_Q6_K] = { run_q6_k, NULL },
+    [FAC_Q4_0] = { run_q4_0, round_x, decode_q4_0 },
+    [FAC_Q4_1] = { run_q4_1, round_x, decode_q4_1 },
+    [FAC_Q8_0] = { run_q8_0, round_x, decode_q8_0 },
+    [FAC_Q4_K] = { run_q4_k, round_x, NULL },
+    [FAC_Q6_K] = { run_q6_k, round_x, NULL },
 };

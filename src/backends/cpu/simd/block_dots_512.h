@@ -27,6 +27,21 @@ INLINE __m512i products(const enum type t, const bool vnni, __m512i u, __m512i x
     return _mm512_add_epi32(_mm512_madd_epi16(even, first), _mm512_madd_epi16(odd, second));
 }
 
+/* To the nearest, in units of the largest / 127. */
+static void round_x(const float *x, int64_t K, char *to) {
+    for (int64_t b = 0; b < K / 32; b++, x += 32) {
+        const __m512 low = _mm512_loadu_ps(x), high = _mm512_loadu_ps(x + 16);
+        const float most =
+            _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
+        const __m512 by = _mm512_set1_ps(most > 0 ? 127 / most : 0);
+        const __m512i p = _mm512_cvtps_epi32(_mm512_mul_ps(low, by));
+        const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(high, by));
+        _mm_storeu_si128((__m128i *)(void *)(to + 32 * b), _mm512_cvtepi32_epi8(p));
+        _mm_storeu_si128((__m128i *)(void *)(to + 32 * b + 16), _mm512_cvtepi32_epi8(q));
+        put_facts(to, K, b, most, _mm512_reduce_add_epi32(_mm512_add_epi32(p, q)));
+    }
+}
+
 INLINE __m512i join(__m256i low, __m256i high) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
@@ -119,7 +134,10 @@ INLINE void store_sums(const __m512 *sum, const int n, float *y, int64_t step) {
         const __m128 four = four_sums(sum + k);
         for (int j = 0; j < 4; j++) y[(k + j) * step] = four[j];
     }
-    for (; k < n; k++) y[k * step] = _mm512_reduce_add_ps(sum[k]);
+    for (; k < n; k++) { /* in the same order, for the same bits */
+        const __m512 alone[4] = { sum[k], sum[k], sum[k], sum[k] };
+        y[k * step] = four_sums(alone)[0];
+    }
 }
 
 /* Bytes that are read soon: the gathers of scales would wait for them. */
@@ -212,6 +230,8 @@ INLINE void tile_q6_k(const bool vnni, const int R, const int m, const fac_block
     store_sums(sum, all, y, R > 1 ? 1 : r->y_row);
 }
 
+#include "backends/cpu/simd/block_dots_rows.h"
+
 /* ---- all ---- */
 
 INLINE void any_tile(const enum type t, const bool vnni, const int R, const int m,
@@ -222,9 +242,18 @@ INLINE void any_tile(const enum type t, const bool vnni, const int R, const int 
         tile(t, vnni, R, m, r, w, x, y);
 }
 
+/* Whole sixteens of rows; those that are left begin there. */
+INLINE int64_t sixteens(const enum type t, const bool vnni, const int m, const fac_block_rows *r,
+                        const char *x, float *y) {
+    int64_t i = 0;
+    if (t == TYPE_Q4_K || t == TYPE_Q6_K || r->w_row > INT32_MAX / ROWS) return 0;
+    for (; i + ROWS <= r->rows; i += ROWS) tile_rows(t, vnni, m, r, r->w + i * r->w_row, x, y + i);
+    return i;
+}
+
 INLINE void one_row(const enum type t, const bool vnni, const fac_block_rows *r, const char *x,
                     float *y) {
-    int64_t i = 0;
+    int64_t i = sixteens(t, vnni, 1, r, x, y);
     for (; i + TOGETHER <= r->rows; i += TOGETHER)
         any_tile(t, vnni, TOGETHER, 1, r, r->w + i * r->w_row, x, y + i);
     for (; i < r->rows; i++) any_tile(t, vnni, 1, 1, r, r->w + i * r->w_row, x, y + i);
@@ -233,7 +262,8 @@ INLINE void one_row(const enum type t, const bool vnni, const fac_block_rows *r,
 /* m rows of x, which share each row of w. */
 INLINE void some_rows(const enum type t, const bool vnni, const int m, const fac_block_rows *r,
                       const char *x, float *y) {
-    for (int64_t i = 0; i < r->rows; i++) any_tile(t, vnni, 1, m, r, r->w + i * r->w_row, x, y + i);
+    for (int64_t i = sixteens(t, vnni, m, r, x, y); i < r->rows; i++)
+        any_tile(t, vnni, 1, m, r, r->w + i * r->w_row, x, y + i);
 }
 
 INLINE void rows(const enum type t, const bool vnni, const fac_block_rows *r) {

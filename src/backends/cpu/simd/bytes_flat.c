@@ -47,8 +47,10 @@ INLINE int whole(float v, float lo, float hi) {
         else                                                                                       \
             NAME##_add(p, n, a, b, 1, y);                                                          \
     }                                                                                              \
-    static void NAME##_most(size_t n, const T *restrict x, T *restrict y) {                        \
-        for (size_t k = 0; k < n; k++) y[k] = x[k] > y[k] ? x[k] : y[k];                           \
+    static void NAME##_most(const fac_byte_most *m, const T *restrict x, T *restrict y) {          \
+        const size_t n = m->n;                                                                     \
+        for (size_t p = 0; p < m->pixels; p++, x += m->x_pixel, y += m->y_pixel)                   \
+            for (size_t k = 0; k < n; k++) y[k] = x[k] > y[k] ? x[k] : y[k];                       \
     }                                                                                              \
     static void NAME##_sum(size_t n, const T *restrict x, int32_t *restrict sum) {                 \
         for (size_t k = 0; k < n; k++) sum[k] += x[k];                                             \
@@ -66,11 +68,11 @@ void FAC_SIMD(fac_byte_pair)(const fac_byte_pair *p, size_t n, const void *a, co
 }
 
 extern fac_byte_most_kernel FAC_SIMD(fac_byte_most);
-void FAC_SIMD(fac_byte_most)(size_t n, const void *x, bool sign, void *y) {
-    if (sign)
-        i8_most(n, x, y);
+void FAC_SIMD(fac_byte_most)(const fac_byte_most *m, const void *x, void *y) {
+    if (m->sign)
+        i8_most(m, x, y);
     else
-        u8_most(n, x, y);
+        u8_most(m, x, y);
 }
 
 extern fac_byte_sum_kernel FAC_SIMD(fac_byte_sum);

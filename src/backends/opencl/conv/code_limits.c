@@ -31,7 +31,9 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const fac_code_limits_attrs *a = p->node->attrs;
     const fac_operand *basis = &p->in[INPUTS - 1];
     const bool sign = basis->type.dtype == FAC_NONE;
-    fac_text_print(&options, "-DT=float -DV=1 -DY_PLANES=%d",
+    const fac_operand *x = &p->in[1];
+    fac_text_print(&options, "-DT=float -DV=1 -DX_PLANES=%d -DY_PLANES=%d",
+                   x->type.dtype == FAC_NONE ? 1 : (int)x->type.dims.d[0],
                    sign ? 1 : (int)basis->type.dims.d[0]);
     if (sign) fac_text_add(&options, " -DY_SIGNS");
     if (a->relu) fac_text_add(&options, " -DRELU");

@@ -1,6 +1,6 @@
 /* Where the sums of a layer of one base change their code: see ops/code_limits.c.  An item has a
  * channel.  Needs numbers of 64 bits, in which the host computes them, too.  Options: those of
- * elements.cl; Y_PLANES, Y_SIGNS as in conv_bits.cl; RELU. */
+ * elements.cl; X_PLANES, Y_PLANES, Y_SIGNS as in conv_bits.cl; RELU. */
 #pragma OPENCL FP_CONTRACT OFF
 typedef struct {
     long w, x, scale, b, y_basis, y;
@@ -39,7 +39,9 @@ kernel void limits(const numbers s, global const float *w, global const float *x
                    global const float *y_basis, global int *y) {
     const pos k = (pos)get_global_id(0), K = (pos)s.units;
     if (k >= K) return;
-    const double factor = (double)w[s.w + k] * (s.has_x ? (double)x[s.x] : 1.0);
+    double unit = s.has_x ? (double)x[s.x] : 1.0;
+    for (int j = 1; j < X_PLANES; j++) unit = fmin(unit, (double)x[s.x + j]);
+    const double factor = (double)w[s.w + k] * unit;
     const double scale = s.has_scale ? (double)scales[s.scale + k] : 1.0;
     const double b = s.has_b ? (double)biases[s.b + k] : 0.0;
     const int turn = factor * scale < 0 ? -1 : 0;

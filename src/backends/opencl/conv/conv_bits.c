@@ -78,7 +78,7 @@ static void code_options(const fac_problem *p, const counting *s, fac_text *to) 
     if (a->q_relu) fac_text_add(to, " -DQ_RELU");
     if (is_there(&p->out[1]))
         fac_text_add(to, " -DY");
-    else if (is_there(&p->in[FAC_CB_LIMITS]))
+    else if (is_there(&p->in[FAC_CB_LIMITS]) && s->planes == 1)
         fac_text_add(to, " -DLIMITS");
 }
 

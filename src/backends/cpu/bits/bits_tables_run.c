@@ -1,0 +1,302 @@
+/* Convolutions of bits by tables of sums (bits_tables.h): the run.  A thread takes a band of rows
+ * of an image, makes the tables of a few rows at a time and looks sums up in them while they are in
+ * its caches.  Where there are few pixels threads share the tables of whole images, and each takes
+ * some of the outputs. */
+#include <string.h>
+#include "backends/cpu/bits/bits_internal.h"
+
+typedef struct work {
+    const fac_bit_job *j;
+    uint8_t *tables;       /* of all threads, or of images */
+    uint8_t *room;         /* of all threads */
+    const uint8_t *parts;  /* of tables */
+    const int16_t *limits; /* NULL: by numbers */
+    bool codes;            /* 32 channels at once, of one set, and no numbers are asked for */
+    int64_t image, images; /* at once, by parts */
+} work;
+
+/* ---- tables ---- */
+
+static int64_t pixel_bytes(const fac_bit_conv *p) {
+    return p->groups * p->lookups * p->table->table;
+}
+static int64_t row_bytes(const fac_bit_conv *p) { return p->width * pixel_bytes(p); }
+
+/* The row of every set: those of a set follow `rows` rows of tables after those of another. */
+static void build_row(const work *w, int64_t image, int64_t row, int64_t rows, int thread,
+                      uint8_t *to) {
+    const fac_bit_conv *p = w->j->p;
+    const int64_t pixel = fac_bit_pixel(p);
+    for (int k = 0; k < p->sets; k++)
+        for (int64_t g = 0; g < p->groups; g++) {
+            const int first = p->sets == 1 ? 0 : k;
+            fac_bit_build t = { .planes = p->sets == 1 ? p->planes : 1,
+                                .groups = (int)p->lookups,
+                                .pixels = p->width,
+                                .bits_pixel = pixel,
+                                .room = w->room + (size_t)thread * p->room_bytes,
+                                .to_pixel = pixel_bytes(p) };
+            t.to = to + k * rows * row_bytes(p) + g * p->lookups * p->table->table;
+            for (int n = 0; n < t.planes; n++) {
+                const int plane = first + n;
+                t.bits[n] = w->j->bits + image * p->bits_image + plane * p->bits_plane +
+                            row * p->width * pixel + g * p->words;
+                t.times[n] = p->times[plane];
+                t.parts[n] = w->parts + fac_bit_tables_parts(p) / (size_t)p->planes * (size_t)plane;
+            }
+            p->table->build(&t);
+        }
+}
+
+/* ---- sums and what becomes of them ---- */
+
+typedef int32_t window_counts[FAC_BIT_PLANES * FAC_BIT_RUN];
+
+enum { SET = FAC_BIT_RUN * FAC_TABLE_OUTPUTS, PLANE = FAC_BIT_PLANES * SET };
+
+/* Strips of `rows` rows below each other, of which rows of tables are at x. */
+typedef struct area {
+    fac_bit_strip strip;
+    int rows;
+    const uint8_t *const *x;
+    fac_bit_finish end; /* scratch */
+} area;
+
+static void codes_of(const work *w, const fac_bit_strip *s, const int32_t *windows, int64_t part,
+                     const uint16_t *sums, int64_t plane) {
+    const fac_bit_conv *p = w->j->p;
+    const fac_bit_finish *end = &w->j->end;
+    const int64_t of_group = p->parts / p->groups, K = p->groups * p->K;
+    const int64_t first = part % of_group * FAC_TABLE_OUTPUTS, k = part / of_group * p->K + first;
+    const int64_t channels = fac_bit_least(p->K - first, FAC_TABLE_OUTPUTS);
+    const int64_t at = (s->image * p->P + s->row) * p->Q + s->column;
+    fac_bit_compare t = { .sums = sums,
+                          .n = (int)p->run,
+                          .words = (int)fac_bit_up(channels, FAC_BIT_WORD),
+                          .windows = windows,
+                          .of_weights = p->of_weights,
+                          .plane = plane,
+                          .f_row = fac_bit_outputs(p),
+                          .f = w->j->f + part * FAC_TABLE_OUTPUTS,
+                          .b = w->j->b + part * FAC_TABLE_OUTPUTS,
+                          .u = end->u[0],
+                          .relu = p->y_relu || p->q_relu,
+                          .limits = w->limits ? w->limits + part * FAC_TABLE_OUTPUTS : NULL,
+                          .limits_row = fac_bit_outputs(p),
+                          .codes = &w->j->y,
+                          .q = w->j->d->q + at * fac_bit_up(K, FAC_BIT_WORD) + k / FAC_BIT_WORD,
+                          .q_pixel = end->q_pixel / (int64_t)sizeof(uint32_t),
+                          .q_plane = end->q_plane / (int64_t)sizeof(uint32_t) };
+    for (int i = 0; i < t.words; i++) {
+        const int64_t left = channels - i * FAC_BIT_WORD;
+        t.valid[i] = left < FAC_BIT_WORD ? (1u << left) - 1 : ~0u;
+    }
+    p->table->compare(&t);
+}
+
+/* `sums` are of plane 0 of weights, those of a plane and of a set follow `each`, `set` later. */
+static void finish_strip(const work *w, area *a, const fac_bit_strip *s, const int32_t *windows,
+                         int64_t part, fac_bit_table_sums *sums, int64_t each, int64_t set) {
+    const fac_bit_conv *p = w->j->p;
+    int32_t acc[FAC_BIT_PLANES * PLANE] __attribute__((aligned(64)));
+    if (w->codes) {
+        codes_of(w, s, windows, part, sums[0][0], each * FAC_BIT_RUN * FAC_TABLE_OUTPUTS);
+        return;
+    }
+    for (int m = 0; m < p->of_weights; m++)
+        for (int k = 0; k < p->sets; k++)
+            p->table->put(sums[m * each + k * set][0], (int)p->run, acc + m * PLANE + k * SET);
+    fac_bit_finish_part(w->j, s, windows, part, acc, &a->end);
+}
+
+/* One part, or two: sums of all planes of weights first. */
+static void do_parts(const work *w, area *a, window_counts *windows, int64_t part, bool two) {
+    const fac_bit_conv *p = w->j->p;
+    const int64_t pixel = pixel_bytes(p), of_group = p->parts / p->groups;
+    const int64_t each =
+        (int64_t)(fac_bit_tables_words(p) * sizeof(uint32_t)) / (p->parts * p->of_weights);
+    const int planes = p->of_weights * (1 + two); /* of weights, of one part or two */
+    const int64_t set = a->rows, plane = set * p->sets;
+    fac_bit_table_sums sums[FAC_BIT_AREA] __attribute__((aligned(64)));
+    fac_bit_lookup t = { .from = a->strip.column * p->stride[1] * pixel +
+                                 part / of_group * p->lookups * p->table->table,
+                         .x_pixel = p->stride[1] * pixel,
+                         .x_column = p->dilation[1] * pixel,
+                         .y_row = (int)p->stride[0],
+                         .x_row = (int)p->dilation[0],
+                         .n = (int)p->run,
+                         .rows = a->rows,
+                         .R = (int)p->R,
+                         .S = (int)p->S,
+                         .groups = (int)p->lookups,
+                         .flush = p->table_flush };
+    memset(sums, 0, (size_t)(planes * plane) * sizeof *sums);
+    for (int m = 0; m < planes;) {
+        const bool both = p->table->pairs && m + 1 < planes;
+        t.w0 = (const uint8_t *)w->j->d->packed + (part * p->of_weights + m) * each;
+        t.w1 = both ? t.w0 + each : NULL;
+        for (int k = 0; k < p->sets; k++) {
+            t.x = a->x + k * p->ring;
+            t.sums0 = sums + m * plane + k * set;
+            t.sums1 = both ? t.sums0 + plane : NULL;
+            p->table->lookup(&t);
+        }
+        m += 1 + both;
+    }
+    for (int y = 0; y < a->rows; y++) {
+        const fac_bit_strip s = { a->strip.image, a->strip.row + y, a->strip.column };
+        for (int i = 0; i <= two; i++)
+            finish_strip(w, a, &s, windows[y], part + i, sums + i * p->of_weights * plane + y,
+                         plane, set);
+    }
+}
+
+/* The counts of R rows of pixels, one below the other, for each set; where planes share tables a
+ * plane counts as often as its numbers do. */
+static void add_rows(const work *w, int64_t image, int64_t group, int64_t row, int32_t *to) {
+    const fac_bit_conv *p = w->j->p;
+    const int64_t width = p->width;
+    memset(to, 0, (size_t)(p->sets * width) * sizeof *to);
+    for (int k = 0; k < p->planes; k++) {
+        const int64_t plane = ((image * p->planes + k) * p->groups + group) * p->height;
+        const int32_t *from = w->j->counts + (plane + row * p->stride[0]) * width;
+        int32_t *sum = to + (p->sets == 1 ? 0 : k * width);
+        for (int64_t r = 0; r < p->R; r++, from += p->dilation[0] * width)
+            for (int64_t i = 0; i < width; i++) sum[i] += p->times[k] * from[i];
+    }
+}
+
+static void add_columns(const fac_bit_conv *p, const int32_t *from, int64_t column, int32_t *to) {
+    memset(to, 0, sizeof(window_counts));
+    for (int k = 0; k < p->sets; k++, from += p->width, to += FAC_BIT_RUN)
+        for (int64_t s = 0; s < p->S; s++) {
+            const int32_t *at = from + column * p->stride[1] + s * p->dilation[1];
+            for (int64_t i = 0; i < p->run; i++) to[i] += at[i * p->stride[1]];
+        }
+}
+
+/* Rows row .. row + rows - 1 of the results of an image, of parts from .. to - 1 of a group. */
+static void do_rows(const work *w, int64_t image, int64_t row, int64_t from, int64_t to, area *a,
+                    int32_t *counts) {
+    const fac_bit_conv *p = w->j->p;
+    const int64_t group = from / (p->parts / p->groups), each = p->sets * p->width;
+    for (int y = 0; y < a->rows; y++) add_rows(w, image, group, row + y, counts + y * each);
+    for (int64_t column = 0; column < p->Q; column += p->run) {
+        window_counts windows[FAC_BIT_BESIDE];
+        a->strip = (fac_bit_strip){ image, row, fac_bit_least(column, p->Q - p->run) };
+        for (int y = 0; y < a->rows; y++)
+            add_columns(p, counts + y * each, a->strip.column, windows[y]);
+        for (int64_t part = from; part < to;) {
+            const bool two = p->table->pairs && part + 1 < to && p->of_weights == 1;
+            do_parts(w, a, windows, part, two);
+            part += 1 + two;
+        }
+    }
+}
+
+/* The same of parts of any groups. */
+static void do_groups(const work *w, int64_t image, int64_t row, int rows, const uint8_t *const *x,
+                      int64_t from, int64_t to, int thread) {
+    const fac_bit_conv *p = w->j->p;
+    const int64_t of_group = p->parts / p->groups;
+    int32_t *counts = (int32_t *)(void *)(w->room + (size_t)(thread + 1) * p->room_bytes) -
+                      FAC_BIT_BESIDE * p->sets * p->width;
+    area a = { .rows = rows, .x = x, .end = w->j->end };
+    while (from < to) {
+        const int64_t end = fac_bit_least(to, (from / of_group + 1) * of_group);
+        do_rows(w, image, row, from, end, &a, counts);
+        from = end;
+    }
+}
+
+/* ---- by bands of rows ---- */
+
+/* Row `at` of tables of each set, of a ring. */
+static void point(const fac_bit_conv *p, const uint8_t *ring, int64_t first, const uint8_t **x) {
+    for (int k = 0; k < p->sets; k++)
+        for (int64_t i = 0; i < p->ring; i++)
+            x[k * p->ring + i] = ring + (k * p->ring + (first + i) % p->ring) * row_bytes(p);
+}
+
+static void by_band(void *arg, int i, int thread) {
+    const work *w = arg;
+    const fac_bit_conv *p = w->j->p;
+    const int64_t bands = fac_bit_up(p->P, p->band), image = i / bands;
+    const int64_t first = i % bands * p->band, end = fac_bit_least(first + p->band, p->P);
+    uint8_t *ring = w->tables + (size_t)thread * p->ring_bytes;
+    const uint8_t *x[FAC_BIT_PLANES * FAC_BIT_RING];
+    int64_t made = first * p->stride[0];
+    for (int64_t row = first; row < end; row += p->beside) {
+        const int64_t rows = fac_bit_least(p->beside, end - row), top = row * p->stride[0];
+        const int64_t below = top + (rows - 1) * p->stride[0] + (p->R - 1) * p->dilation[0] + 1;
+        if (made < top) made = top;
+        for (; made < below; made++)
+            build_row(w, image, made, p->ring, thread, ring + made % p->ring * row_bytes(p));
+        point(p, ring, top, x);
+        do_groups(w, image, row, (int)rows, x, 0, p->parts, thread);
+    }
+}
+
+/* ---- by parts ---- */
+
+static void build_shared(void *arg, int i, int thread) {
+    const work *w = arg;
+    const fac_bit_conv *p = w->j->p;
+    const int64_t image = i / p->height, row = i % p->height;
+    build_row(w, w->image + image, row, p->height, thread,
+              w->tables + (image * p->sets * p->height + row) * row_bytes(p));
+}
+
+static void by_part(void *arg, int i, int thread) {
+    const work *w = arg;
+    const fac_bit_conv *p = w->j->p;
+    const int64_t from = i * p->part_step, to = fac_bit_least(from + p->part_step, p->parts);
+    const uint8_t *x[FAC_BIT_PLANES * FAC_BIT_RING];
+    for (int64_t image = 0; image < w->images; image++)
+        for (int64_t row = 0; row < p->P; row += p->beside) {
+            const int64_t rows = fac_bit_least(p->beside, p->P - row);
+            for (int k = 0; k < p->sets; k++)
+                for (int64_t y = 0; y < p->ring; y++) {
+                    const int64_t at = fac_bit_least(row * p->stride[0] + y, p->height - 1);
+                    x[k * p->ring + y] =
+                        w->tables + ((image * p->sets + k) * p->height + at) * row_bytes(p);
+                }
+            do_groups(w, w->image + image, row, (int)rows, x, from, to, thread);
+        }
+}
+
+/* ---- all of it ---- */
+
+/* Limits in 16 bits, which no sum passes. */
+static const int16_t *short_limits(const fac_bit_job *j, int16_t *to) {
+    const fac_bit_conv *p = j->p;
+    if (!j->d->limits || !p->short_sums || p->of_weights > 1) return NULL;
+    const int64_t all = (1 + (j->y.sign ? 1 : j->y.thresholds)) * fac_bit_outputs(p);
+    for (int64_t k = 0; k < all; k++) {
+        int32_t limit = j->limits[k];
+        if (limit > INT16_MAX) limit = INT16_MAX;
+        if (limit < INT16_MIN) limit = INT16_MIN;
+        to[k] = (int16_t)limit;
+    }
+    return to;
+}
+
+void fac_bit_tables_run(const fac_bit_job *j, uint8_t *scratch, const uint8_t *parts) {
+    const fac_bit_conv *p = j->p;
+    const fac_pool *pool = &p->cpu->pool;
+    work w = { .j = j, .parts = parts };
+    const bool whole = p->groups == 1 || p->K % FAC_BIT_WORD == 0;
+    w.codes = p->codes && p->sets == 1 && !p->sign && whole && !j->d->z && !j->d->y;
+    if (w.codes) w.limits = short_limits(j, (int16_t *)(void *)scratch);
+    w.room = scratch + p->limits_bytes;
+    w.tables = w.room + (size_t)pool->threads * p->room_bytes;
+    if (!p->by_part) {
+        fac_parallel(pool, (int)(p->images * fac_bit_up(p->P, p->band)), by_band, &w);
+        return;
+    }
+    for (; w.image < p->images; w.image += w.images) {
+        w.images = fac_bit_least(p->at_once, p->images - w.image);
+        fac_parallel(pool, (int)(w.images * p->height), build_shared, &w);
+        fac_parallel(pool, (int)fac_bit_up(p->parts, p->part_step), by_part, &w);
+    }
+}
