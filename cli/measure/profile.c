@@ -3,7 +3,7 @@
 #include <string.h>
 #include "json.h"
 #include "profile.h"
-#include "analyze/summary.h"
+#include "analyze/summary/summary.h"
 
 static struct {
     job_options job;
