@@ -183,7 +183,7 @@ def main():
     os.makedirs(a.models, exist_ok=True)
     lines, wrong = [], []
     print(
-        f"{a.threads} threads, {a.rounds} rounds of {a.seconds:g} s, {time.strftime('%Y-%m-%d')}, ONNX Runtime "
+        f"threads: {a.threads}, {a.rounds} rounds of {a.seconds:g} s, {time.strftime('%Y-%m-%d')}, ONNX Runtime "
         f"{onnxruntime.__version__}, fork and join {fork_join_us(a.facula, a.threads):.2f} us, "
         f"load {os.getloadavg()[0]:.1f}; ms: ONNX Runtime, facula, ratio\n"
     )
@@ -194,8 +194,8 @@ def main():
         print(text(lines[-1]), flush=True)
         if lines[-1]["error"] > MOST_ERROR:
             wrong.append(name)
-    if a.json:
-        save(a, lines)
+        if a.json:
+            save(a, lines)
     if wrong:
         sys.exit(f"results differ by more than {MOST_ERROR:g} of the largest: {', '.join(wrong)}")
 

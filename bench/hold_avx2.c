@@ -39,7 +39,11 @@ static void answer(int number, siginfo_t *info, void *context) {
     syscall(SYS_arch_prctl, SET_CPUID, 1);
     __cpuid_count(leaf, sub, a, b, c, d);
     syscall(SYS_arch_prctl, SET_CPUID, 0);
-    if (leaf == LEAF_FEATURES && sub == 0) b &= ~EBX, c &= ~ECX, d &= ~EDX;
+    if (leaf == LEAF_FEATURES && sub == 0) {
+        b &= ~EBX;
+        c &= ~ECX;
+        d &= ~EDX;
+    }
     if (leaf == LEAF_FEATURES && sub == 1) a &= ~BF16;
     r[REG_RAX] = a;
     r[REG_RBX] = b;

@@ -1,8 +1,9 @@
-"""Layers of few bits against the same layers in floats: low_bits.py FACULA [--threads N] [--rounds N] [--isa NAME].
+"""Layers of few bits against the same layers in floats: low_bits.py FACULA [--layers] [--threads N] [--rounds N] [--isa NAME].
 
 Chains of six 3 x 3 convolutions, so that operands lie as they do within a network.  Both run in turn, so that they see the
 same machine; the time of a run is the least of all rounds.  W1A1 is with learned levels, xnor with signs; even: levels of
-activations lie evenly, and are constants.
+activations lie evenly, and are constants.  --layers: single layers that read codes and give codes, instead of chains, by
+counts and by tables.
 """
 import argparse
 import json
@@ -13,6 +14,14 @@ import tempfile
 LAYERS = 6
 SHAPES = [(64, 56), (128, 28), (256, 14), (512, 7)]
 KINDS = [("W1A1", 1, 1), ("xnor", 1, 0), ("W1A2", 1, 2), ("W1A2 even", 1, 2), ("W2A2", 2, 2), ("W2A2 even", 2, 2)]
+
+
+FREE = [0.3, 0.65, 1.4, 2.7]  # near those of LQ-Nets after a relu, and no multiples
+
+
+def constant(inputs, even):
+    numbers = [0.25 * 2**j for j in range(inputs)] if even else FREE[:inputs]
+    return "f32{" + ", ".join(map(str, numbers)) + "}"
 
 
 def chain(channels, size, weights=0, inputs=0, even=False):
@@ -29,20 +38,47 @@ def chain(channels, size, weights=0, inputs=0, even=False):
             continue
         lines += [f"param w{k} u8[{weights},{channels},{(channels * 9 + 7) // 8}]",
                   f"param v{k} f32[{weights},{channels}]", f"param s{k} f32[{channels}]"]
-        basis = "-"
-        if inputs and even:
-            basis = "f32{" + ", ".join(str(0.25 * 2**j) for j in range(inputs)) + "}"
-        elif inputs:
-            lines.append(f"param u{k} f32[{inputs}]")
-            basis = f"u{k}"
+        basis = constant(inputs, even) if inputs else "-"
         calls.append(f"%{k} = conv2d_basis({last}, w{k}, b{k}, {basis}, v{k}, s{k}) pad=1,1,1,1 "
                      f"dims={channels},{channels},3,3 relu")
         last = f"%{k}"
     return "\n".join(lines + calls + [f"output y = {last}", ""])
 
 
-def least(args, path):
-    command = [args.facula, "bench", str(path), "--threads", str(args.threads), "--seconds", "0.5", "--json"]
+def layer(channels, size, weights=0, inputs=0, even=False):
+    """A problem: a layer between codes; weights 0: in floats."""
+    if not weights:
+        return (f"conv2d(f32[1,{channels},{size},{size}], f32[{channels},{channels},3,3], f32[{channels}]) "
+                "pad=1,1,1,1 {relu}")
+    basis = constant(inputs, even)
+    limits = f"i32[{2**inputs},{channels}]" if weights == 1 and (even or inputs == 1) else "-"
+    return (f"conv2d_codes(u32[{inputs},1,{size},{size},{channels // 32}], u8[{weights},{channels},{channels * 9 // 8}], "
+            f"f32[{channels}], {basis}, f32[{weights},{channels}], f32[{channels}], -, {basis}, {limits}) "
+            f"pad=1,1,1,1 dims={channels},{channels},3,3 y_relu")
+
+
+def layers(args):
+    kinds = [("W1A1", 1, 1, True), ("W1A2", 1, 2, False), ("W1A2 even", 1, 2, True), ("W2A2", 2, 2, False),
+             ("W2A2 even", 2, 2, True)]
+    ways = [(name, way) for name, *_ in kinds for way in ("bits", "tables")]
+    print("| 3 x 3 layer | float us | " + " | ".join(f"{name} {way} us | ratio" for name, way in ways) + " |")
+    print("| --- |" + " --- |" * (1 + 2 * len(ways)))
+    for channels, size in SHAPES:
+        jobs = {"float": (layer(channels, size), [])}
+        for name, weights, inputs, even in kinds:
+            for way in ("bits", "tables"):
+                jobs[name, way] = (layer(channels, size, weights, inputs, even), ["--solver", f"conv2d_codes/{way}"])
+        best = {}
+        for _ in range(args.rounds):
+            for name, (problem, more) in jobs.items():
+                us = 1e3 * least(args, problem, more)
+                best[name] = min(best.get(name, us), us)
+        cells = [f"{best[way]:.0f} | {best['float'] / best[way]:.2f}" for way in ways]
+        print(f"| {channels} x {size} x {size} | {best['float']:.0f} | " + " | ".join(cells) + " |", flush=True)
+
+
+def least(args, path, more=()):
+    command = [args.facula, "bench", str(path), *more, "--threads", str(args.threads), "--seconds", str(args.seconds), "--json"]
     if args.isa:
         command += ["--isa", args.isa]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["min_ms"]
@@ -54,7 +90,12 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--isa")
+    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--layers", action="store_true")
     args = parser.parse_args()
+    if args.layers:
+        layers(args)
+        return
     with tempfile.TemporaryDirectory() as folder:
         paths = {}
         for channels, size in SHAPES:

@@ -198,9 +198,10 @@ def shares(a, model, whole):
 
 def compare(a, what, facula, rival, few, many):
     cost = {"facula": [], "torch": []}
-    for _ in range(a.rounds):
+    for k in range(a.rounds):
         for name, command in (("facula", facula), ("torch", rival)):
             cost[name].append(each(command, few, many, a.threads))
+            print(f"round {k + 1}: {name} {1e3 * cost[name][-1]:.1f} ms", file=sys.stderr, flush=True)
     for name, all_ in cost.items():
         print(f"{name:8s} {what}: {1e3 * statistics.median(all_):8.1f} ms of CPU ({1e3 * min(all_):.1f} .. {1e3 * max(all_):.1f})")
     ratios = [t / f for f, t in zip(cost["facula"], cost["torch"])]

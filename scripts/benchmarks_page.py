@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(ROOT, "bench"))
 import record  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "docs", "benchmarks")
-ORDER = ["cpu", "cpu_kernels", "training", "python", "gpu", "transformers", "gpu_kernels", "language", "quantized", "onnx_ops", "analysis", "sound", "studio"]
+ORDER = ["cpu", "cpu_kernels", "training", "python", "gpu", "transformers", "gpu_kernels", "language", "quantized", "bits", "onnx_ops", "analysis", "sound", "studio"]
 MEASURE = re.compile(r"\d(?:[\d.,]*\d)? (?:ms|us|ns|s|seconds?|MB|GB/s|tok/s|images/s|[GT]FLOP/s|times as fast)(?![\w/])")
 LIMIT = 150     # lines of the page
 

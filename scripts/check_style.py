@@ -2,7 +2,7 @@
 """Counts what the style of the house forbids, and fails where there is more of it than scripts/style_limits.txt allows:
 
     long     lines over 100 columns of C sources and kernels
-    joined   assignments joined by a comma
+    joined   statements that assign twice, with a comma between
     nested   a second `?:` in a line
     words    comments, messages and documents: "behind" for "after", "dear" for "expensive", and "nobody" or
              "somebody" for code, which is no person: "nothing reads it"
@@ -23,7 +23,7 @@ FOLDERS = ["src", "cli", "include", "tests", "bench", "examples", "python", "doc
 EXCEPT = ("tests/golden/", "tests/fuzz/corpus/", "scripts/check_style.py")
 DATA = ("_tables.h", "op_list.h")         # made by scripts
 MOST = 100
-JOINED = re.compile(r"^\s*(?!\.)(?:[\w>.\[\]*-]+\s*(?:[-+*/|&^]|<<|>>)?=(?!=)[^;(]*), [\w>.\[\]*-]+\s*(?:[-+*/|&^]|<<|>>)?=(?!=)[^;]*;")
+ASSIGNS = re.compile(r"(?<![=<>!])(?:<<|>>|[-+*/%&|^])?=(?!=)")
 WORDS = re.compile(r"\bbehind\b|\bdear(?:er|est)?\b|\b(?:no|some|every)body (?:else )?(?:reads|uses|needs|wants|writes|holds|has read)\b", re.I)
 # things may be left behind, hide behind others, and lie behind a door
 IDIOMS = re.compile(r"\b(?:left|leaves?|leaving)\b[\w\s,]*\bbehind|hides? behind|behind (?:OpenAI|a path|paths|void)|is behind", re.I)
@@ -34,7 +34,10 @@ LINES = 400
 RATE = re.compile(r"(?<![\w.])(?<![<>] )(?<![<>]= )\d[\d.]*e(?:-(?:[5-9]|1\d)|9|1\d)\b")
 FIELD = re.compile(r"^\s*(?:\{ )?\.\w+ = |^#define|static const double \w+\[")
 RATES_IN = "src/backends/"
-DECLARES = re.compile(r"^\s*(?:static |const |unsigned |struct |enum )*\w+[\s*]+\*?\w+(?:\[[^\]]*\])?\s*=")
+DECLARES = re.compile(
+    r"^(?:return|typedef|enum|struct|union|static|const|volatile|unsigned|local|global|private)\b|^(?:\w+|\w+\([^()]*\))(?: \w+)??(?:\s*\*+\s*|\s+)"
+    r"(?:(?:const|restrict)\s+)*\**\s*[A-Za-z_]\w*\s*(?:\[[^\]]*\]\s*)*(?:=|,|;|$|:)")
+BODY = re.compile(r"^\s*(?:else\b|do\b|UNROLL\b|case\b[^:?]*:|default:|(?:if|for|while|switch)\s*(?=\())")
 
 
 def plain(line):
@@ -65,10 +68,64 @@ def kinds(line):
     code = plain(line)
     if len(line) > MOST:
         yield "long"
-    if JOINED.match(code) and not DECLARES.match(code):
-        yield "joined"
     if len(re.findall(r"[^?]\?[^?]", " " + code + " ")) > 1:
         yield "nested"
+
+
+def statements(lines):
+    """The number of its last line and the text of each statement that a semicolon ends."""
+    depth, text = 0, ""
+    comment = False
+    for number, line in enumerate(lines, 1):
+        if comment:
+            line = line.split("*/", 1)[1] if "*/" in line else "* "
+            comment = line == "* "
+        code = plain(line).rstrip("\\").rstrip()
+        comment = comment or "/*" in line and "*/" not in line[line.rindex("/*"):]
+        if code.lstrip().startswith("#"):
+            text = ""
+            continue
+        for c in code + " ":
+            depth += (c in "([") - (c in ")]")
+            if depth > 0 or c not in ";{}":
+                text += c
+                continue
+            if c == ";":
+                yield number, " ".join(text.split())
+            depth, text = 0, ""
+
+
+def outside(text):
+    """The text without what stands in brackets."""
+    while "(" in text or "[" in text:
+        less = re.sub(r"\([^()\[\]]*\)|\[[^()\[\]]*\]", "", text)
+        if less == text:
+            break
+        text = less
+    return text
+
+
+def is_joined(text):
+    """Whether one statement assigns twice; declarations do, and so may the head of a loop."""
+    while True:
+        m = BODY.match(text)
+        if not m:
+            break
+        text = text[m.end():]
+        depth = 0
+        for i, c in enumerate(text):
+            if depth == 0 and c != "(":
+                break
+            depth += (c == "(") - (c == ")")
+            if depth == 0:
+                text = text[i + 1:].lstrip()
+                break
+        text = text.lstrip()
+    after_macros = re.sub(r"^(?:[A-Z][A-Z_0-9]{2,}(?:\((?:[^()]|\([^()]*\))*\))? )+(?=[a-z])", "", text)
+    if text.startswith((".", ",")) or DECLARES.match(text) or DECLARES.match(after_macros):
+        return False
+    parts = outside(text).split(",")
+    return len(parts) > 1 and sum(bool(ASSIGNS.search(p)) for p in parts) > 1
 
 
 def is_solver(name):
@@ -98,6 +155,9 @@ def main():
             continue
         if len(lines) > LINES and not name.endswith(DATA):
             found("files", name, len(lines), f"{len(lines)} lines")
+        for number, text in statements(lines):
+            if is_joined(text):
+                found("joined", name, number, text)
         for number, line in enumerate(lines, 1):
             for kind in kinds(line):
                 found(kind, name, number, line)

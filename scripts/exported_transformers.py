@@ -47,7 +47,8 @@ BOTH_OPEN = dict(TEXT_OPEN, decoder_input_ids={0: "batch", 1: "answer"})
 def model_of(kind, **options):
     """A function that makes the network, with eager attention where it can choose."""
     def build():
-        config = getattr(hf, kind[0])(**options)
+        known = {n: x for n, x in options.items() if x is not None}
+        config = getattr(hf, kind[0])(**known)
         config._attn_implementation = "eager"
         config.use_cache = False
         return getattr(hf, kind[1])(config)
@@ -108,7 +109,7 @@ MORE = {
                                                          num_experts_per_tok=2, sliding_window=4),
     "Qwen2Moe": dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24,
                      shared_expert_intermediate_size=24),
-    "Mamba": dict(state_size=4), "FalconMamba": dict(state_size=4),
+    "Falcon": dict(head_dim=None), "Mamba": dict(state_size=4), "FalconMamba": dict(state_size=4),
     "Mamba2": dict(state_size=8, num_heads=8, head_dim=8, n_groups=2, chunk_size=4),
     "Rwkv": dict(attention_hidden_size=32, context_length=64),
     "XGLM": dict(d_model=32, num_layers=2, attention_heads=4, ffn_dim=48),

@@ -10,7 +10,6 @@ TEXT_TOWER = dict(WORDS, projection_dim=16, eos_token_id=98, bos_token_id=1)
 SEES = dict(VISION, projection_dim=16)
 STAGES = dict(image_size=64, hidden_sizes=[16, 24, 32, 32], depths=[1, 1, 1, 1],
               num_attention_heads=[1, 2, 2, 4], embed_dim=16, encoder_hidden_size=32)
-SMALL_RESNET = dict(backbone_config=None, use_timm_backbone=False, use_pretrained_backbone=False)
 
 
 def backbone(**more):
@@ -29,9 +28,10 @@ def rt_finder():
     return dict(backbone_config=backbone(out_features=["stage2", "stage3", "stage4"]),
                 encoder_hidden_dim=32, encoder_in_channels=[16, 16, 32], encoder_ffn_dim=48,
                 feat_strides=[8, 16, 32], encoder_layers=1, encoder_attention_heads=2, d_model=32,
-                num_queries=6, decoder_in_channels=[32, 32, 32], decoder_ffn_dim=48, decoder_layers=2,
-                decoder_attention_heads=2, num_denoising=0, num_labels=5, anchor_image_size=None,
-                hidden_expansion=0.5, use_timm_backbone=False, use_pretrained_backbone=False)
+                num_queries=6, decoder_in_channels=[32, 32, 32], decoder_ffn_dim=48,
+                decoder_layers=2, decoder_attention_heads=2, num_denoising=0, num_labels=5,
+                anchor_image_size=None, hidden_expansion=0.5, use_timm_backbone=False,
+                use_pretrained_backbone=False)
 
 
 def seen(*kind, size=32, channels=3, **options):
@@ -88,7 +88,9 @@ def networks():
                             hidden_sizes=[8, 16, 16, 32], depths=[1, 1, 1, 1], num_labels=5,
                             num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=16)
     yield "detr", seen("DetrConfig", "DetrForObjectDetection", size=64, **finder())
-    yield "detr-segments", seen("DetrConfig", "DetrForSegmentation", size=64, **finder())
+    yield "detr-segments", seen("DetrConfig", "DetrForSegmentation", size=64,
+                                **dict(finder(), encoder_attention_heads=8,
+                                       decoder_attention_heads=8))
     yield "conditional-detr", seen("ConditionalDetrConfig", "ConditionalDetrForObjectDetection",
                                    size=64, **finder())
     yield "table-transformer", seen("TableTransformerConfig", "TableTransformerForObjectDetection",
@@ -108,7 +110,8 @@ def networks():
                             image_size=64, hidden_sizes=[16, 24, 32], num_attention_heads=2,
                             neck_hidden_sizes=[8, 8, 16, 16, 24, 24, 32])
     yield "mobilevitv2", seen("MobileViTV2Config", "MobileViTV2ForImageClassification", size=64,
-                              image_size=64, base_attn_unit_dims=[16, 24, 32], n_attn_blocks=[1, 1, 1])
+                              image_size=64, base_attn_unit_dims=[16, 24, 32],
+                              n_attn_blocks=[1, 1, 1])
     yield "mobilenet-v1", seen("MobileNetV1Config", "MobileNetV1ForImageClassification",
                                depth_multiplier=0.25)
     yield "mobilenet-v2", seen("MobileNetV2Config", "MobileNetV2ForSemanticSegmentation", size=64,
@@ -123,8 +126,9 @@ def networks():
     yield "dpt", seen("DPTConfig", "DPTForDepthEstimation", is_hybrid=False, fusion_hidden_size=16,
                       neck_hidden_sizes=[8, 16, 16, 16], backbone_out_indices=[0, 0, 1, 1],
                       reassemble_factors=[2, 1, 1, 0.5], **VISION)
-    yield "glpn", seen("GLPNConfig", "GLPNForDepthEstimation", size=64, hidden_sizes=[8, 16, 16, 32],
-                       depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=16)
+    yield "glpn", seen("GLPNConfig", "GLPNForDepthEstimation", size=64, depths=[1, 1, 1, 1],
+                       hidden_sizes=[8, 16, 16, 32], num_attention_heads=[1, 2, 2, 4],
+                       decoder_hidden_size=16)
     yield "depth-anything", seen(
         "DepthAnythingConfig", "DepthAnythingForDepthEstimation", size=56, patch_size=14,
         backbone_config=hf.Dinov2Config(image_size=56, patch_size=14, out_indices=[1, 2, 2, 2],
@@ -134,9 +138,9 @@ def networks():
     yield "efficientnet", seen("EfficientNetConfig", "EfficientNetForImageClassification", size=64,
                                image_size=64, width_coefficient=0.25, depth_coefficient=0.25,
                                hidden_dim=80)
-    yield "focalnet", seen("FocalNetConfig", "FocalNetForImageClassification", size=64, image_size=64,
-                           embed_dim=16, depths=[1, 1], focal_levels=[2, 2], focal_windows=[3, 3],
-                           hidden_sizes=[16, 32])
+    yield "focalnet", seen("FocalNetConfig", "FocalNetForImageClassification", size=64,
+                           image_size=64, embed_dim=16, depths=[1, 1], focal_levels=[2, 2],
+                           focal_windows=[3, 3], hidden_sizes=[16, 32])
     yield "regnet", seen("RegNetConfig", "RegNetForImageClassification", embedding_size=8,
                          hidden_sizes=[8, 16, 16, 32], depths=[1, 1, 1, 1], groups_width=8)
     yield "pvt", seen("PvtConfig", "PvtForImageClassification", size=64, image_size=64,
@@ -151,9 +155,9 @@ def networks():
     yield "hgnet", seen("HGNetV2Config", "HGNetV2ForImageClassification", size=64)
     yield "bit", seen("BitConfig", "BitForImageClassification", embedding_size=8, num_groups=4,
                       hidden_sizes=[16, 16, 32, 32], depths=[1, 1, 1, 1])
-    yield "upernet", seen("UperNetConfig", "UperNetForSemanticSegmentation", size=64, hidden_size=16,
-                          backbone_config=backbone(out_features=[f"stage{k}" for k in (1, 2, 3, 4)]),
-                          use_auxiliary_head=False)
+    all_stages = backbone(out_features=["stage1", "stage2", "stage3", "stage4"])
+    yield "upernet", seen("UperNetConfig", "UperNetForSemanticSegmentation", size=64,
+                          hidden_size=16, backbone_config=all_stages, use_auxiliary_head=False)
     yield "superpoint", seen("SuperPointConfig", "SuperPointForKeypointDetection", size=64,
                              encoder_hidden_sizes=[8, 8, 8, 8], decoder_hidden_size=8,
                              keypoint_decoder_dim=65, descriptor_decoder_dim=8)
@@ -167,8 +171,8 @@ def networks():
                            convstream_hidden_sizes=[8, 8, 8])
     yield "clip", (("CLIPConfig", "CLIPModel"), one_tower("CLIP", {}, SEES), text_and_pixels, None,
                    None)
-    yield "siglip", (("SiglipConfig", "SiglipModel"), one_tower("Siglip", {}, SEES), text_and_pixels,
-                     None, None)
+    yield "siglip", (("SiglipConfig", "SiglipModel"), one_tower("Siglip", {}, SEES),
+                     text_and_pixels, None, None)
     yield "blip", (("BlipConfig", "BlipForImageTextRetrieval"), one_tower("Blip", {}, SEES),
                    text_and_pixels, None, None)
     yield "vilt", (("ViltConfig", "ViltModel"), dict(VISION, vocab_size=99), text_and_pixels, None,
@@ -185,10 +189,11 @@ def networks():
                       {"input_features": {0: "batch"}, "decoder_input_ids": {0: "batch"}})
     yield "ast", (("ASTConfig", "ASTForAudioClassification"),
                   dict(TOWER, num_mel_bins=16, max_length=40, patch_size=8, frequency_stride=4,
-                       time_stride=4), lambda: dict(input_values=torch.randn(2, 40, 16)), None, None)
+                       time_stride=4), lambda: dict(input_values=torch.randn(2, 40, 16)), None,
+                  None)
     yield "encodec", (("EncodecConfig", "EncodecModel"),
-                      dict(num_filters=4, hidden_size=16, upsampling_ratios=[4, 2], codebook_size=16,
-                           codebook_dim=16, num_lstm_layers=1),
+                      dict(num_filters=4, hidden_size=16, upsampling_ratios=[4, 2],
+                           codebook_size=16, codebook_dim=16, num_lstm_layers=1),
                       lambda: dict(input_values=torch.randn(1, 1, 320)), None, None)
     yield "patchtst", (("PatchTSTConfig", "PatchTSTForPrediction"),
                        dict(num_input_channels=3, context_length=32, patch_length=8, patch_stride=8,

@@ -1,6 +1,6 @@
 /* How few bits a model's products have, in words: see bits.h. */
 #include "bits.h"
-#include "summary.h"
+#include "analyze/summary/summary.h"
 
 const char *bits_text(const fac_layer *l, char *to, size_t size) {
     if (!l->weight_bits) return "--";

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "bits.h"
 #include "inspect.h"
-#include "summary.h"
+#include "analyze/summary/summary.h"
 
 static struct {
     const char *weights, *sort, *memory;

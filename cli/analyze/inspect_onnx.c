@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "inspect.h"
-#include "summary.h"
+#include "analyze/summary/summary.h"
 
 /* ---- operators: nodes of one type, domain and opset ---- */
 

@@ -103,8 +103,11 @@ fac_status edit_append(edit_context *c, const char *text, const fac_graph *g, fa
         char *equals = strchr(all[k], '=');
         if (!equals)
             s = edit_fail(err, "\"%s\" is no OUTPUT=INPUT", all[k]);
-        else
-            *equals = 0, from[k - 1] = all[k], to[k - 1] = equals + 1;
+        else {
+            *equals = 0;
+            from[k - 1] = all[k];
+            to[k - 1] = equals + 1;
+        }
     }
     if (!s) s = load(all[0], &m, err);
     if (!s) s = fac_graph_appended(g, m.graph, n - 1, from, to, out, err);

@@ -222,7 +222,10 @@ static fac_status draw(const sweep *s, fac_error *err) {
     if (!x) return no_memory(err);
     for (int b = 0; b < BITS; b++) {
         double *y = x + (s->n + 1) * (b + 1);
-        for (int i = 0; i <= s->n; i++) x[i] = i + 1, y[i] = value_of(s, i, b + 1);
+        for (int i = 0; i <= s->n; i++) {
+            x[i] = i + 1;
+            y[i] = value_of(s, i, b + 1);
+        }
         scheme_of(s, b + 1, names[b]);
         lines[b] = (fac_series){ names[b], s->n + 1, x, y, b, FAC_STROKE_SOLID };
     }

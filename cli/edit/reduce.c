@@ -57,10 +57,10 @@ static char *quoted(char *to, const char *path, char quote) {
     for (; *path; path++) {
         if (*path == '\'' && quote != '"')
             to = stpcpy(to, "'\\''");
-        else if (quote == '"' && strchr("\\\"$`", *path))
-            *to++ = '\\', *to++ = *path;
-        else
+        else {
+            if (quote == '"' && strchr("\\\"$`", *path)) *to++ = '\\';
             *to++ = *path;
+        }
     }
     if (!quote) *to++ = '\'';
     return to;
@@ -86,7 +86,10 @@ static char *with_path(const char *command, const char *path) {
             quote = *s;
         *to++ = *s++;
     }
-    if (text && holes == 1) *to++ = ' ', to = quoted(to, path, 0);
+    if (text && holes == 1) {
+        *to++ = ' ';
+        to = quoted(to, path, 0);
+    }
     if (text) *to = 0;
     return text;
 }

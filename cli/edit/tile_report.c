@@ -16,8 +16,10 @@ static sums add_up(const fac_tiling *t) {
         s.macs += r->macs;
         s.work += r->work;
         s.bytes += r->bytes;
-        s.seconds += r->seconds, s.compute += r->compute, s.traffic += r->traffic,
-            s.overhead += r->overhead;
+        s.seconds += r->seconds;
+        s.compute += r->compute;
+        s.traffic += r->traffic;
+        s.overhead += r->overhead;
         s.tiles += r->tiles;
         s.unaligned += r->unaligned;
         s.kept += r->kept != NULL;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "json.h"
 #include "profile.h"
-#include "analyze/summary.h"
+#include "analyze/summary/summary.h"
 
 static struct {
     job_options job;
@@ -97,8 +97,10 @@ static void counts_print(const profile_count *c, int n) {
                   k < n                     ? profile_why(r)
                   : r->macs == r->macs_done ? "equal MACs"
                                             : "");
-        all.layers += r->layers, all.done += r->done, all.macs += r->macs,
-            all.macs_done += r->macs_done;
+        all.layers += r->layers;
+        all.done += r->done;
+        all.macs += r->macs;
+        all.macs_done += r->macs_done;
         all.elements += r->elements;
         all.elements_done += r->elements_done;
     }

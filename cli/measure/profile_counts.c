@@ -21,13 +21,17 @@ profile_count *profile_counts(const profile *p, int *n) {
         const fac_layer *l = fac_analysis_layer(p->analysis, i);
         profile_count *r = row_of(rows, n, l->op);
         const int64_t elements = fac_dims_count(&l->out.dims);
-        r->layers++, r->macs += l->macs, r->elements += elements > 0 ? (double)elements : 0;
+        r->layers++;
+        r->macs += l->macs;
+        r->elements += elements > 0 ? (double)elements : 0;
     }
     for (size_t i = 0; rows && i < p->t.n; i++)
         for (int k = 0; k < p->t.steps[i].s.ndoes; k++) {
             const fac_step_op *d = &p->t.steps[i].s.does[k];
             profile_count *r = row_of(rows, n, d->op);
-            r->done++, r->macs_done += d->macs, r->elements_done += d->elements;
+            r->done++;
+            r->macs_done += d->macs;
+            r->elements_done += d->elements;
         }
     return rows;
 }

@@ -28,7 +28,9 @@ static kernel *kernels(const profile *p, size_t *n) {
         size_t k = 0;
         while (k < *n && strcmp(all[k].name, l->kernel)) k++;
         if (k == *n) all[(*n)++].name = l->kernel;
-        all[k].n++, all[k].seconds += l->seconds, all[k].groups += l->groups;
+        all[k].n++;
+        all[k].seconds += l->seconds;
+        all[k].groups += l->groups;
         all[k].most = fmax(all[k].most, l->seconds);
     }
     if (all) qsort(all, *n, sizeof *all, slowest_first);
@@ -52,7 +54,10 @@ static gaps gaps_of(const profile *p) {
         const double gap = gap_after(p, i);
         g.busy += p->launches[i].seconds;
         g.idle += gap;
-        if (gap > g.longest) g.longest = gap, g.longest_after = i;
+        if (gap > g.longest) {
+            g.longest = gap;
+            g.longest_after = i;
+        }
     }
     return g;
 }

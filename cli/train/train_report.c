@@ -116,7 +116,10 @@ static void print_worst(const matrix *m) {
         for (int64_t i = 0; i < (int64_t)m->n * m->n; i++) {
             int64_t count = i / m->n == i % m->n ? 0 : m->counts[i];
             bool later = count < before || (count == before && i > at_before);
-            if (later && count > best) best = count, where = i;
+            if (later && count > best) {
+                best = count;
+                where = i;
+            }
         }
         if (where < 0) break;
         if (!k) printf("\n  most common mistakes\n");

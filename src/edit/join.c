@@ -132,7 +132,10 @@ static fac_status connect(const fac_graph *a, const fac_graph *b, int n, const c
         feeds[i] = o;
         found++;
     }
-    if (!found && a->noutputs == 1 && b->ninputs == 1) feeds[0] = 0, found = 1;
+    if (!found && a->noutputs == 1 && b->ninputs == 1) {
+        feeds[0] = 0;
+        found = 1;
+    }
     return found ? FAC_OK
                  : fac_raise(err, FAC_E_ARGUMENT,
                              "no output of the first model is called as an input of the second "

@@ -54,7 +54,8 @@ static bool same(const fac_attr *a, const void *p, const void *q) {
     case FAC_A_REALS:
         return near_reals(p, q);
     case FAC_A_TEXT:
-        s = *(const char *const *)p, t = *(const char *const *)q;
+        s = *(const char *const *)p;
+        t = *(const char *const *)q;
         return s && t ? !strcmp(s, t) : s == t;
     }
     return false;

@@ -132,7 +132,10 @@ void fac_node_expand(fac_graph *to, const fac_node *n, fac_value *const in[], fa
     const bool epilogue = n->body[0] && !(n->op->is & FAC_OP_BODIES);
     fac_value *then[FEW];
     fac_node bare = *n;
-    if (epilogue) bare.body[0] = NULL, bare.nin = n->nports;
+    if (epilogue) {
+        bare.body[0] = NULL;
+        bare.nin = n->nports;
+    }
     fac_node_copy(to, &bare, in, out);
     if (out[0]->leaf == FAC_POISON) return;
     fac_node *copied = out[0]->node;

@@ -25,7 +25,10 @@ static const fac_port ports_out[] = { { "y", FAC_ANY, FAC_VARIADIC }, { 0 } };
 /* The k-th word of "f32,-,i64"; its length is 0 after the last. */
 static size_t word(const char **list, int k) {
     const char *s = *list;
-    for (; k && *s; k--) s += strcspn(s, ","), s += *s == ',';
+    for (; k && *s; k--) {
+        s += strcspn(s, ",");
+        s += *s == ',';
+    }
     *list = s;
     return strcspn(s, ",");
 }

@@ -105,8 +105,10 @@ static fac_value *norm_of(const fac_node *n, int which) {
 static void expand(const fac_node *n, fac_value *to[]) {
     fac_value *y = norm_of(n, 0), *other = norm_of(n, 1);
     to[0] = fac_add(y, other);
-    for (int k = 1; k < 3; k++)
-        to[k] = fac_value_other(y, k), to[2 + k] = fac_value_other(other, k);
+    for (int k = 1; k < 3; k++) {
+        to[k] = fac_value_other(y, k);
+        to[2 + k] = fac_value_other(other, k);
+    }
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 5, to); }

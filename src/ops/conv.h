@@ -65,7 +65,9 @@ static inline void fac_conv_window_put(fac_conv_geom *g, int k, const fac_window
     g->in[k] = v->in;
     g->kernel[k] = v->kernel;
     g->out[k] = v->out;
-    g->stride[k] = v->stride, g->dilation[k] = v->dilation, g->pad[k] = v->pad,
+    g->stride[k] = v->stride;
+    g->dilation[k] = v->dilation;
+    g->pad[k] = v->pad;
     g->pad_end[k] = v->pad_end;
 }
 

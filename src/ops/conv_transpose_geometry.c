@@ -202,12 +202,17 @@ void fac_conv_transpose_grad(const fac_node *n, fac_value *const dy[], fac_value
     fac_conv2d_opts two = { .groups = a.groups };
     fac_conv3d_opts three = { .groups = a.groups };
     for (int k = 0; k < a.rank; k++) {
-        if (a.rank == 2)
-            two.stride[k] = s[k], two.dilation[k] = d[k], two.pad[k] = p[k],
+        if (a.rank == 2) {
+            two.stride[k] = s[k];
+            two.dilation[k] = d[k];
+            two.pad[k] = p[k];
             two.pad[2 + k] = p[2 + k];
-        else
-            three.stride[k] = s[k], three.dilation[k] = d[k], three.pad[k] = p[k],
+        } else {
+            three.stride[k] = s[k];
+            three.dilation[k] = d[k];
+            three.pad[k] = p[k];
             three.pad[3 + k] = p[3 + k];
+        }
     }
     bool flat = a.rank == 2;
     const void *opts = flat ? (const void *)&two : (const void *)&three;

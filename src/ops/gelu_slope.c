@@ -11,8 +11,8 @@ fac_value *fac_gelu_slope(fac_value *x);
 
 MAP1(GELU_SLOPE(x))
 
-static const double DENSITY = 0.39894228040143267794,
-                    HALVED = 0.70710678118654752440; /* 1 / sqrt(2 pi), 1 / sqrt 2 */
+static const double DENSITY = 0.39894228040143267794; /* 1 / sqrt(2 pi) */
+static const double HALVED = 0.70710678118654752440;  /* 1 / sqrt 2 */
 
 /* f(x) (2 - x^2) */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {

@@ -64,6 +64,9 @@ fac_standard fac_grad_standard(fac_value *x, fac_dims axes, double epsilon) {
 
 fac_value *fac_grad_unstandard(const fac_standard *s, fac_value *dhat) {
     fac_value *along = fac_mul(dhat, s->hat), *mean = dhat;
-    if (s->axes.n) along = fac_mean(along, s->axes, true), mean = fac_mean(dhat, s->axes, true);
+    if (s->axes.n) {
+        along = fac_mean(along, s->axes, true);
+        mean = fac_mean(dhat, s->axes, true);
+    }
     return fac_mul(s->inverse, fac_sub(fac_sub(dhat, mean), fac_mul(s->hat, along)));
 }

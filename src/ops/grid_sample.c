@@ -200,7 +200,10 @@ static fac_taps taps_along(const attrs *a, fac_value *g, int64_t size) {
     const int count = a->mode == FAC_GRID_NEAREST ? 1 : a->mode == FAC_GRID_LINEAR ? 2 : 4;
     fac_value *below = count > 1 ? fac_floor(c) : c, *t = fac_sub(c, below);
     if (count == 1) w[0] = fac_grad_shifted(t, 1);
-    if (count == 2) w[0] = fac_grad_rest(t), w[1] = t;
+    if (count == 2) {
+        w[0] = fac_grad_rest(t);
+        w[1] = t;
+    }
     if (count == 4) {
         fac_value *s = fac_grad_rest(t);
         w[0] = polynomial(t, -0.75, 1.5, -0.75, 0);

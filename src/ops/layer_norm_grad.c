@@ -46,7 +46,8 @@ static void expand(const fac_node *n, fac_value *to[]) {
     }
     const fac_standard s = fac_grad_standard(x, over, a->epsilon);
     to[0] = fac_grad_unstandard(&s, scale ? fac_mul(dy, scale) : dy);
-    to[1] = fac_mul(dy, s.hat), to[2] = dy;
+    to[1] = fac_mul(dy, s.hat);
+    to[2] = dy;
     for (int k = 1; k < 3 && before.n; k++) to[k] = fac_sum(to[k], before, false);
 }
 

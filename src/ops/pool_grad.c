@@ -84,10 +84,13 @@ void fac_max_pool_grad_grad(const fac_node *n, fac_value *const dy[], fac_value 
     fac_pool3d_attrs a3;
     if (!fac_needs(n, 1)) return;
     bool flat = rank_of(n) == 2;
-    if (flat)
-        a2 = *(const fac_pool2d_attrs *)n->attrs, a2.column_major = false;
-    else
-        a3 = *(const fac_pool3d_attrs *)n->attrs, a3.column_major = false;
+    if (flat) {
+        a2 = *(const fac_pool2d_attrs *)n->attrs;
+        a2.column_major = false;
+    } else {
+        a3 = *(const fac_pool3d_attrs *)n->attrs;
+        a3.column_major = false;
+    }
     const void *attrs = flat ? (const void *)&a2 : (const void *)&a3;
     fac_value *y = fac_emit(flat ? &fac_op_max_pool2d : &fac_op_max_pool3d, attrs, 1, n->in);
     fac_value *index = fac_value_other(y, 1), *zero = fac_number(n->graph, dy[0]->type.dtype, 0);

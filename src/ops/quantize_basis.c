@@ -73,7 +73,10 @@ static void expand(const fac_node *n, fac_value *y[]) {
     const fac_dtype own = x->type.dtype;
     const bool wide = own == FAC_F64 || own == FAC_F32;
     const int count = 1 << basis->type.dims.d[0];
-    if (!wide) x = fac_cast(x, FAC_F32), basis = fac_cast(basis, FAC_F32);
+    if (!wide) {
+        x = fac_cast(x, FAC_F32);
+        basis = fac_cast(basis, FAC_F32);
+    }
     fac_value *sorted = fac_top_k(levels(basis, o->positive), count, 0, true);
     fac_value *half = fac_number(x->graph, x->type.dtype, 0.5);
     fac_value *below = pick(sorted, 0, x, o->axis), *sum = below;

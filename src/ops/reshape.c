@@ -49,7 +49,10 @@ static bool quotient(fac_node *n, fac_dims a, fac_dims b, int64_t *size) {
         if (a.d[i] >= 0) over = fac_size_product(n->graph, over, a.d[i]);
     if (under == 0) return fac_fail(n, FAC_E_SHAPE, "-1 beside a dim of 0 could be any size");
     int64_t common = gcd(over, under);
-    if (common > 1) over /= common, under /= common;
+    if (common > 1) {
+        over /= common;
+        under /= common;
+    }
     for (int i = 0; i < a.n; i++)
         if (a.d[i] < 0) rest = fac_size_product(n->graph, rest, a.d[i]);
     if (rest == 1 && !open && under != 1)

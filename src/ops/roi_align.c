@@ -202,8 +202,10 @@ static void expand(const fac_node *n, fac_value *out[]) {
     fac_value *boxes = fac_grad_as(n->in[1], wide);
     fac_taps h = side_taps(o, boxes, 1, o->height, d->d[2]),
              w = side_taps(o, boxes, 0, o->width, d->d[3]);
-    h.at = fac_unsqueeze(h.at, fac_shape(2)), h.weight = fac_unsqueeze(h.weight, fac_shape(2));
-    w.at = fac_unsqueeze(w.at, fac_shape(1)), w.weight = fac_unsqueeze(w.weight, fac_shape(1));
+    h.at = fac_unsqueeze(h.at, fac_shape(2));
+    h.weight = fac_unsqueeze(h.weight, fac_shape(2));
+    w.at = fac_unsqueeze(w.at, fac_shape(1));
+    w.weight = fac_unsqueeze(w.weight, fac_shape(1));
     const fac_taps taps = fac_taps_join(h, w, d->d[3]);
     fac_value *y = fac_taps_read(fac_grad_as(n->in[0], wide), n->in[2], taps);
     y = o->max ? fac_reduce_max(y, fac_shape(2), false) : fac_sum(y, fac_shape(2), false);

@@ -127,7 +127,10 @@ static fac_value *basis(const fac_node *n, fac_dtype dtype, int64_t N, int64_t K
             double *re = to + k * parts * N + i, *im = to + (K + k) * parts * N + i;
             re[0] = c;
             im[0] = s;
-            if (parts > 1) re[N] = -s, im[N] = c;
+            if (parts > 1) {
+                re[N] = -s;
+                im[N] = c;
+            }
         }
     fac_value *v = fac_constant(n->graph, dtype, fac_shape(2 * K, parts, N), to);
     fac_release(to);

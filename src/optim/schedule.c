@@ -27,7 +27,10 @@ static double restarts(const fac_schedule *s, double t) {
     double length = s->every > 0 ? (double)s->every : 1,
            multiple = s->multiple > 1 ? (double)s->multiple : 1;
     if (multiple == 1) t = fmod(t, length);
-    while (t >= length) t -= length, length *= multiple;
+    while (t >= length) {
+        t -= length;
+        length *= multiple;
+    }
     return along(s->lr, s->low, t / length);
 }
 
@@ -76,7 +79,10 @@ static bool better(const fac_schedule *s, double metric, double best) {
 void fac_plateau_next(const fac_schedule *s, double metric, fac_plateau *p) {
     const double least = 1e-8; /* cuts smaller than this are not made */
     int64_t patience = s->patience < 0 ? 0 : s->patience ? s->patience : 10;
-    if (!p->seen++) p->lr = s->lr, p->best = s->rising ? -INFINITY : INFINITY;
+    if (!p->seen++) {
+        p->lr = s->lr;
+        p->best = s->rising ? -INFINITY : INFINITY;
+    }
     if (better(s, metric, p->best)) {
         p->best = metric;
         p->bad = 0;

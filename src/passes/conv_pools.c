@@ -46,7 +46,9 @@ static bool read_pool(const fac_node *n, fac_conv_pool_attrs *to) {
         if (w->dilation != 1 ||
             (p->o.ceil_mode && (w->in + w->pad + w->pad_end - w->kernel) % w->stride))
             return false;
-        to->pool[k] = w->kernel, to->pool_stride[k] = w->stride, to->pool_pad[k] = w->pad,
+        to->pool[k] = w->kernel;
+        to->pool_stride[k] = w->stride;
+        to->pool_pad[k] = w->pad;
         to->pool_pad[2 + k] = w->pad_end;
     }
     return true;

@@ -101,7 +101,10 @@ static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_valu
             snprintf(name, sizeof name, "x%zu", body->ninputs);
             ops[i] = fac_input(body, name, v->type.dtype, v->type.dims);
             args[count++] = v;
-            if (value >= 0) ops[i] = rebuilt(body, in[i]->node, value, ops[i]), *some = true;
+            if (value >= 0) {
+                ops[i] = rebuilt(body, in[i]->node, value, ops[i]);
+                *some = true;
+            }
         } else {
             fac_graph_free(body);
             return NULL;

@@ -54,7 +54,10 @@ static bool put_known(fac_graph *to, const fac_node *n, fac_value *out[]) {
     bool any = false;
     for (int k = 0; k < n->nout; k++) {
         fac_value *known = out[k]->guess == FAC_CERTAIN ? known_constant(to, out[k]) : NULL;
-        if (known) out[k] = known, any = true;
+        if (known) {
+            out[k] = known;
+            any = true;
+        }
     }
     return any;
 }

@@ -67,7 +67,10 @@ bool fac_is_opaque(const fac_node *n) { return n->op->is & FAC_OP_OPAQUE; }
 bool fac_is_unknown(const fac_value *v) {
     if (!v->node || !fac_is_opaque(v->node)) return false;
     const char *s = fac_attr_text(v->node, "dtypes");
-    for (int k = 0; k < v->index; k++) s += strcspn(s, ","), s += *s == ',';
+    for (int k = 0; k < v->index; k++) {
+        s += strcspn(s, ",");
+        s += *s == ',';
+    }
     return *s == '-';
 }
 

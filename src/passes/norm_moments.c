@@ -26,7 +26,8 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     fac_graph *body = n->body[0] ? fac_graph_rebuild(n->body[0], &(fac_rebuild){ 0 }, NULL) : NULL;
     fac_value *args[OPERANDS];
     for (int i = 0; i < PORTS; i++) args[i] = i ? n->in[i] : made;
-    args[PORTS] = fac_value_other(made, 1), args[PORTS + 1] = fac_value_other(made, 2);
+    args[PORTS] = fac_value_other(made, 1);
+    args[PORTS + 1] = fac_value_other(made, 2);
     if (n->nin > PORTS) args[PORTS + 2] = n->in[PORTS];
     snprintf(how, sizeof how, "epsilon=%.17g momentum=%.17g", fac_attr_real(n, "epsilon", 0),
              fac_attr_real(n, "momentum", 0));

@@ -146,7 +146,10 @@ static void fuse(fac_graph *g, fac_node *n, fac_price *price, void *self) {
     if (!dx->node) return;
     double before = price(self, conv) + price(self, n),
            after = price(self, d->node) + price(self, dx->node);
-    if (shortcut) before += price(self, shortcut), after += price(self, e.add->node);
+    if (shortcut) {
+        before += price(self, shortcut);
+        after += price(self, e.add->node);
+    }
     if (!(after <= before * ABOUT)) return;
     fac_node_stands_for(d->node, conv);
     fac_node_stands_for(dx->node, n);

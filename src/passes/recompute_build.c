@@ -59,7 +59,10 @@ bool fac_forward_new(const fac_graph *g, fac_forward *f) {
     for (const fac_node *n = g->first; n && ok; n = n->next) {
         const bool forward = needed[n->id] && runs(n) &&
                              !(n->op->is & (FAC_OP_BARRIER | FAC_OP_DYNAMIC)) && !n->stage;
-        if (forward) f->nodes[f->n] = n, f->place[n->id] = ++f->n;
+        if (forward) {
+            f->nodes[f->n] = n;
+            f->place[n->id] = ++f->n;
+        }
         for (int k = 0; k < n->nout; k++) {
             const fac_value *v = n->out[k], *b = f->base[v->id] = base_of(f->base, n, v);
             f->reader[v->id] = -1;
@@ -175,7 +178,10 @@ fac_graph *fac_recompute_build(const fac_forward *f, const bool *keep, fac_recom
     fac_release(a.late);
     fac_release(a.stack);
     fac_release(a.in);
-    if (to) stat->macs = a.stat.macs, stat->nodes = a.stat.nodes;
+    if (to) {
+        stat->macs = a.stat.macs;
+        stat->nodes = a.stat.nodes;
+    }
     return to;
 }
 

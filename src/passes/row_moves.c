@@ -103,8 +103,10 @@ static void go_back(fac_value *v, way *w) {
         for (int i = 1; i < w->nopen; i++)
             if (w->open[i]->id > w->open[last]->id) last = i;
         fac_value *next = w->open[last];
-        if (w->nopen == 1 && next != v)
-            w->root[w->nroots] = next, w->length[w->nroots++] = w->nchain;
+        if (w->nopen == 1 && next != v) {
+            w->root[w->nroots] = next;
+            w->length[w->nroots++] = w->nchain;
+        }
         if (!fac_is_moved(next) || w->nchain == CHAIN - 1) return;
         w->chain[w->nchain++] = next;
         w->open[last] = w->open[--w->nopen];

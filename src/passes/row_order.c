@@ -257,7 +257,10 @@ static bool feeds_product(const fac_value *v) {
  */
 static fac_dims turned_back(const fac_dims *d, int64_t lines) {
     fac_dims t = *d;
-    if (d->n == 3 && d->d[1] == lines) t.d[0] = d->d[1], t.d[1] = d->d[0];
+    if (d->n == 3 && d->d[1] == lines) {
+        t.d[0] = d->d[1];
+        t.d[1] = d->d[0];
+    }
     return t;
 }
 

@@ -75,9 +75,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         v = in[FAC_IS(n, avg_pool2d) ? 0 : 1];
     else if (FAC_IS(n, where))
         v = chosen(n, in);
-    else if (FAC_IS(n, mul))
-        v = silu(n, in), v = v ? v : other_than(n, in, 1, true);
-    else if (FAC_IS(n, div))
+    else if (FAC_IS(n, mul)) {
+        v = silu(n, in);
+        v = v ? v : other_than(n, in, 1, true);
+    } else if (FAC_IS(n, div))
         v = other_than(n, in, 1, false);
     else if (FAC_IS(n, transpose) || FAC_IS(n, reshape) || FAC_IS(n, expand) ||
              FAC_IS(n, sum_like)) {

@@ -85,8 +85,10 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     const fac_dims *dims = &n->out[0]->type.dims;
     int at = -1;
     for (int i = 0; i < n->nin && !p; i++)
-        if (in[i] && fac_dims_equal(&in[i]->type.dims, dims))
-            p = product_of((fac_both){ n->in[i], in[i] }), at = i;
+        if (in[i] && fac_dims_equal(&in[i]->type.dims, dims)) {
+            p = product_of((fac_both){ n->in[i], in[i] });
+            at = i;
+        }
     if (!p || fac_dims_count(dims) <= 0) return false;
     for (int i = 0; i < n->nin; i++) {
         args[i] = i == at ? p : in[i] ? operand(in[i], dims, &p->type.dims) : NULL;

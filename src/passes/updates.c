@@ -64,7 +64,10 @@ static void join(fac_tail *t, const fac_node *n, const fac_value *v, int *first)
 static bool find_parts(fac_tail *t) {
     int *first = fac_alloc(t->g->ids, sizeof *first); /* no node has id 0: that is a leaf's */
     if (!first) return false;
-    for (uint32_t i = 0; i < t->g->ids; i++) t->leader[i] = (int)i, t->part_of[i] = 0;
+    for (uint32_t i = 0; i < t->g->ids; i++) {
+        t->leader[i] = (int)i;
+        t->part_of[i] = 0;
+    }
     for (const fac_node *n = t->g->first; n; n = n->next) {
         if (!fac_in_tail(t, n)) continue;
         join(t, n, n->out[0], first);

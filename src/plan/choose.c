@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "backends/cpu/device/speed.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "ref/ref.h"
@@ -10,12 +11,9 @@
 
 enum { OPERANDS = 64 };
 
-static const double BANDWIDTH =
-    24e9; /* of a cpu, bytes/s both ways together: measured on values of 0.1 to 3 MB */
-
 double fac_reorder_seconds(const fac_device *d, const fac_type *type) {
     if (d->backend->reorder) return d->backend->reorder(d, type);
-    return 1e-6 + 2 * (double)fac_type_bytes(type) / BANDWIDTH;
+    return fac_cpu_speeds.reorder + 2 * (double)fac_type_bytes(type) / fac_cpu_speeds.reordered;
 }
 
 /* Bringing an input from `have` to `want`; parameters are brought there before the run. */

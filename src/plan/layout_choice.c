@@ -106,7 +106,7 @@ static void complete(const fac_device *d, const fac_node *n, double c[2][2]) {
         for (int y = 0; y < 2; y++) c[x][y] = fmin(c[x][y], c[x][!y] + out);
     for (int y = 0; y < 2; y++) {
         const double plain = c[0][y], last = c[1][y];
-        c[0][y] = fmin(fmin(plain, last + in), NEVER),
+        c[0][y] = fmin(fmin(plain, last + in), NEVER);
         c[1][y] = fmin(fmin(last, plain + in), NEVER);
     }
 }

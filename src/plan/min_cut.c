@@ -59,7 +59,8 @@ static void join(fac_sides *s, int a, int b, double forth, double back) {
     }
     s->edges[s->n] = (edge){ b, s->first[a], forth };
     s->edges[s->n + 1] = (edge){ a, s->first[b], back };
-    s->first[a] = (int)s->n, s->first[b] = (int)s->n + 1;
+    s->first[a] = (int)s->n;
+    s->first[b] = (int)s->n + 1;
     s->n += 2;
     const double most = forth > back ? forth : back;
     if (s->least == 0 || 1e-9 * most < s->least) s->least = 1e-9 * most;
@@ -78,7 +79,10 @@ void fac_sides_apart(fac_sides *s, int a, int b, double a_on_0, double a_on_1) {
 /* How far each node is from the source through edges with room; is the sink among them? */
 static bool levels(fac_sides *s) {
     int n = 0;
-    for (int i = 0; i < s->nodes; i++) s->level[i] = -1, s->at[i] = s->first[i];
+    for (int i = 0; i < s->nodes; i++) {
+        s->level[i] = -1;
+        s->at[i] = s->first[i];
+    }
     s->level[s->source] = 0;
     s->queue[n++] = s->source;
     for (int i = 0; i < n; i++)
@@ -113,7 +117,10 @@ static bool push(fac_sides *s) {
     double flow = s->edges[path[0]].room;
     for (int i = 1; i < n; i++)
         if (s->edges[path[i]].room < flow) flow = s->edges[path[i]].room;
-    for (int i = 0; i < n; i++) s->edges[path[i]].room -= flow, s->edges[path[i] ^ 1].room += flow;
+    for (int i = 0; i < n; i++) {
+        s->edges[path[i]].room -= flow;
+        s->edges[path[i] ^ 1].room += flow;
+    }
     return true;
 }
 

@@ -12,8 +12,14 @@
 #include "plan/plan.h"
 #include "ref/ref.h"
 
+/* What parameters alone decide is computed by the reference, whatever kernels there are. */
+static bool is_early(const fac_node *n) {
+    return n->nout && n->out[0] && n->out[0]->time != FAC_RUN;
+}
+
 static bool accept(void *self, const fac_node *n) {
     const fac_plan *plan = self;
+    if (is_early(n) && !fac_ref_able(n)) return false;
     return fac_would_solve(plan->device, plan->only, plan->precision, n);
 }
 
@@ -26,6 +32,7 @@ static bool is_of(const char *solver, const fac_op *op) {
 /* A solver asked for by name is worth any price. */
 static double price(void *self, const fac_node *n) {
     const fac_plan *plan = self;
+    if (is_early(n) && !fac_ref_able(n)) return INFINITY;
     const double seconds = fac_solver_seconds(plan->device, plan->only, plan->precision, n);
     return plan->only && is_of(plan->only, n->op) && seconds < INFINITY ? 0 : seconds;
 }

@@ -75,7 +75,11 @@ static fac_status join(fac_scheduler *s, int first, const merge *m) {
                                     from->input,  at,         0 };
     }
     q->nin = sources;
-    to->kind = FAC_STEP_PACKS, to->plan = NULL, to->problem = q, to->jobs = jobs, to->in = in,
+    to->kind = FAC_STEP_PACKS;
+    to->plan = NULL;
+    to->problem = q;
+    to->jobs = jobs;
+    to->in = in;
     to->out = out;
     to->label = name;
     to->bytes = bytes;

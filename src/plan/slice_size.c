@@ -100,7 +100,10 @@ static void change(const fac_value *v, const int64_t *b, int count, int64_t imag
         for (int i = 0; i < j; i++) {
             if (b[j] % b[i]) continue;
             const double other = way[i] + gathering(bytes_of(v) / (double)images, b[j], near);
-            if (other < way[j]) way[j] = other, before[j] = (uint8_t)i;
+            if (other < way[j]) {
+                way[j] = other;
+                before[j] = (uint8_t)i;
+            }
         }
 }
 

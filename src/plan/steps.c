@@ -158,7 +158,8 @@ fac_status fac_step_done(fac_scheduler *s, fac_step *step, size_t work, bool own
     if (step->kind == FAC_STEP_RUN && q->node->op->cost && q->node->graph)
         q->node->op->cost(q->node, &cost);
     if (q->node->graph) fac_node_label(q->node, label, sizeof label);
-    step->macs = cost.macs * (double)s->runs, step->bytes *= (double)s->runs;
+    step->macs = cost.macs * (double)s->runs;
+    step->bytes *= (double)s->runs;
     step->label = fac_arena_text(&p->memory, label);
     step->layouts = layouts(&p->memory, step);
     s->now = p->nsteps;

@@ -316,6 +316,8 @@ fac_status fac_ref_node(const fac_node *n, const fac_host *in, const fac_host *o
     void *own = NULL;
     if (!memory) {
         size_t bytes = fac_ref_scratch(n, in, out);
+        if (bytes == SIZE_MAX && !fac_ref_able(n))
+            return fac_raise(err, FAC_E_UNSUPPORTED, "%s has no reference kernel", n->op->name);
         if (bytes == SIZE_MAX || !(own = fac_alloc_aligned(bytes ? bytes : 1)))
             return fac_raise(err, FAC_E_NOMEM, "%s: no memory for %zu bytes of scratch",
                              n->op->name, bytes);

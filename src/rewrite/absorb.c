@@ -87,7 +87,10 @@ static fac_value *absorbed(const layer *l, fac_value *s, fac_value *t) {
     if (t) b = b ? fac_add(b, t) : t;
     fac_value *args[3] = { m->in[0], w, b };
     fac_value *y = fac_emit(m->op, m->attrs, b ? 3 : 2, args);
-    if (y->node) y->node->name = m->name, y->node->scope = m->scope;
+    if (y->node) {
+        y->node->name = m->name;
+        y->node->scope = m->scope;
+    }
     return y;
 }
 
@@ -140,7 +143,10 @@ static bool zeros_around(const fac_node *n, int spatial, int64_t before[3], int6
         const int axis = n->in[3] ? fac_axis(axes.v[k], rank) : k;
         const int64_t a = pads.v[k], b = pads.v[count + k];
         if (a < 0 || b < 0 || axis < 0 || (axis < 2 && (a || b))) return false;
-        if (axis >= 2) before[axis - 2] = a, after[axis - 2] = b;
+        if (axis >= 2) {
+            before[axis - 2] = a;
+            after[axis - 2] = b;
+        }
     }
     return pads.n == 2 * count;
 }
@@ -163,7 +169,8 @@ static fac_value *padded(fac_graph *to, const fac_node *n, fac_value *const in[]
         if (before[k] > LARGEST || after[k] > LARGEST || pad[k] > LARGEST ||
             pad[spatial + k] > LARGEST)
             return NULL;
-        pad[k] += before[k], pad[spatial + k] += after[k];
+        pad[k] += before[k];
+        pad[spatial + k] += after[k];
     }
     fac_value *args[3] = { p->in[0], in[1], in[2] };
     fac_value *y = fac_emit(n->op, attrs, in[2] ? 3 : 2, args);

@@ -62,8 +62,10 @@ static bool spelled(const fac_dims *x, const fac_dims *y, fac_dims *list) {
             list->d[k] = 0;
         else if (d == 0 || open)
             return false;
-        else
-            list->d[k] = -1, open = true;
+        else {
+            list->d[k] = -1;
+            open = true;
+        }
     }
     const int64_t count = fac_dims_count(x);
     int64_t rest = 1;

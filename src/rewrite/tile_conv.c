@@ -24,7 +24,10 @@ fac_value *fac_tile_padded(fac_value *x, int rank, const int64_t *before, const 
         return fac_pad(x, fac_ints(x->graph, pads), NULL, fac_ints(x->graph, axes),
                        FAC_PAD_CONSTANT);
     fac_dims all = { .n = 2 * (rank + 2) }; /* without axes, which older opsets do not have */
-    for (int k = 0; k < rank; k++) all.d[2 + k] = pads.d[k], all.d[rank + 4 + k] = pads.d[rank + k];
+    for (int k = 0; k < rank; k++) {
+        all.d[2 + k] = pads.d[k];
+        all.d[rank + 4 + k] = pads.d[rank + k];
+    }
     return fac_pad(x, fac_ints(x->graph, all), NULL, NULL, FAC_PAD_CONSTANT);
 }
 

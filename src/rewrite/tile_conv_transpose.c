@@ -73,8 +73,10 @@ static fac_value *along(job *j, int dim) {
     fac_dims d = j->y;
     if (dim == MOST || dim == j->sweep.rank) {
         int64_t taps = 1;
-        for (int k = 0; k < dim; k++)
-            d.d[2 + k] = j->line[k].positions, taps *= j->taps[k].seen.taps;
+        for (int k = 0; k < dim; k++) {
+            d.d[2 + k] = j->line[k].positions;
+            taps *= j->taps[k].seen.taps;
+        }
         j->sweep.taps = j->taps;
         return taps ? fac_reshape_sizes(fac_tile_swept(j->t, &j->sweep), d)
                     : empty_phase(j->sweep.x, j->sweep.b, &d);

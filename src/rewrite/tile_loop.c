@@ -59,7 +59,10 @@ static fac_value *stack_of(fac_tiler *t, const fac_tile_matrix *x, const run *r,
     const int order[4] = { wide_first ? 2 : 0, wide_first ? 0 : 2, 1, 3 };
     fac_dims dims = { .n = 4 };
     int64_t steps[4];
-    for (int k = 0; k < 4; k++) dims.d[k] = apart.d[order[k]], steps[k] = strides[order[k]];
+    for (int k = 0; k < 4; k++) {
+        dims.d[k] = apart.d[order[k]];
+        steps[k] = strides[order[k]];
+    }
     if (x->weight && fac_tile_is_weight(v))
         return x->tiles[slot] = stack_weights(t, x, v, &dims, steps, slot);
     return x->tiles[slot] = fac_transpose(fac_reshape_sizes(v, apart),

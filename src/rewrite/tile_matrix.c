@@ -7,7 +7,10 @@
 
 fac_tile_matrix fac_tile_operand(fac_value *v, bool turned) {
     fac_tile_matrix x = fac_tile_data(v, turned);
-    if (fac_tile_is_weight(v) && v->type.dims.n == 2) x.weight = v->tensor, x.name = v->name;
+    if (fac_tile_is_weight(v) && v->type.dims.n == 2) {
+        x.weight = v->tensor;
+        x.name = v->name;
+    }
     return x;
 }
 

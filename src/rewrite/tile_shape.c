@@ -160,7 +160,7 @@ void fac_tile_cost(const fac_tile_unit *u, const fac_tile_shape *s, fac_tile_row
     for (int i = 0; i < 3; i++) {
         line[i] = fac_tile_line_of(s, size[i], i);
         sum[i] = add_line(&line[i], u->granule[i], u->align[i]);
-        tiles = fac_tile_times(tiles, line[i].count),
+        tiles = fac_tile_times(tiles, line[i].count);
         even = fac_tile_times(even, line[i].count - sum[i].odd);
         work *= (double)sum[i].spent;
     }

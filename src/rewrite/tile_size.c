@@ -115,7 +115,10 @@ int fac_tile_sizes(const fac_tile_opts *o, const fac_node *n, fac_tile_size to[F
         depthwise = g.groups > 1 && g.groups == g.C;
     } else if (fac_conv_transpose_geometry(n, &g)) {
         rows = of_transposed(o, n, &g, to);
-        if (!rows) *why = "its strides make too many phases, or none that a weight meets", rows = 1;
+        if (!rows) {
+            *why = "its strides make too many phases, or none that a weight meets";
+            rows = 1;
+        }
         depthwise = g.groups > 1 && g.groups == g.K;
     } else
         return 0;

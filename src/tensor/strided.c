@@ -59,9 +59,11 @@ void fac_copy_strided(const fac_dims *dims, size_t size, void *to, const int64_t
             memcpy(y, x, size);
         int k = outer - 1;
         for (; k >= 0; k--) {
-            y += a[k] * (int64_t)size, x += b[k] * (int64_t)size;
+            y += a[k] * (int64_t)size;
+            x += b[k] * (int64_t)size;
             if (++at[k] < d[k]) break;
-            y -= a[k] * d[k] * (int64_t)size, x -= b[k] * d[k] * (int64_t)size;
+            y -= a[k] * d[k] * (int64_t)size;
+            x -= b[k] * d[k] * (int64_t)size;
             at[k] = 0;
         }
         if (k < 0) return;

@@ -88,7 +88,11 @@ static size_t commands_of(const fac_plan *plan, const fac_step *step, size_t *k)
 static fac_status note(tuning *t, const fac_plan *plan) {
     double before = 0;
     size_t k = 0;
-    for (size_t i = 0; i < t->n; i++) t->at[i].sum = 0, t->at[i].steps = 0, t->at[i].ran = -1;
+    for (size_t i = 0; i < t->n; i++) {
+        t->at[i].sum = 0;
+        t->at[i].steps = 0;
+        t->at[i].ran = -1;
+    }
     for (int i = 0; i < plan->nsteps; i++) {
         const fac_step *step = &plan->steps[i];
         const double seconds = step->seconds + t->launch * (double)commands_of(plan, step, &k);

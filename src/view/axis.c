@@ -64,7 +64,10 @@ static void logarithmic(fac_chart_axis *a, int want, bool grow) {
 
 fac_chart_axis fac_axis_fit(double lo, double hi, fac_scale scale, int want, bool grow) {
     fac_chart_axis a = { .lo = lo, .hi = hi, .scale = scale };
-    if (!(isfinite(lo) && isfinite(hi) && lo <= hi)) a.lo = 0, a.hi = 1;
+    if (!(isfinite(lo) && isfinite(hi) && lo <= hi)) {
+        a.lo = 0;
+        a.hi = 1;
+    }
     if (scale == FAC_SCALE_LOG && !(a.lo > 0)) a.scale = FAC_SCALE_LINEAR;
     double room = fmax(fabs(a.lo), fabs(a.hi)) * 1e-6;
     if (a.hi - a.lo <= room) { /* one number is a line in the middle */

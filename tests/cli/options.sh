@@ -53,7 +53,7 @@ alone '--length-penalty needs --beams' '--length-penalty 0.5'
 alone '--repeat-last-n needs --repeat-penalty' '--repeat-last-n 9'
 alone '--keep needs --context-shift' '--keep 3'
 alone '--guesses needs --lookup or --draft' '--guesses 3'
-alone '--temp 0 goes without --seed' '--temp 0 --seed 3'
+expect 1 'none.gguf' "$facula" generate none.gguf text --temp 0 --seed 3
 alone '--temp 0 goes without --top-k' '--top-k 3 --temp 0'
 for draw in --temp --top-k --top-p --min-p --seed --repeat-penalty --presence-penalty --frequency-penalty; do
     alone "--beams goes without $draw" "--beams 2 $draw 1"

@@ -144,10 +144,13 @@ static void extremes(void **state) {
     fac_device *d;
     assert_int_equal(fac_device_open("cpu", NULL, &d, &err), FAC_OK);
     for (int i = 0; i < KEYS; i++) {
-        k[2 * i] = sinf((float)i), k[2 * i + 1] = cosf((float)i);
-        v[2 * i] = (float)i, v[2 * i + 1] = 1;
+        k[2 * i] = sinf((float)i);
+        k[2 * i + 1] = cosf((float)i);
+        v[2 * i] = (float)i;
+        v[2 * i + 1] = 1;
     }
-    k[2 * LATE] = -1e30f, k[2 * LATE + 1] = 0;
+    k[2 * LATE] = -1e30f;
+    k[2 * LATE + 1] = 0;
     fac_tensor *got, *want;
     run_three(d, NULL, (const float *const[]){ q, k, v }, &got);
     run_three(d, "ref", (const float *const[]){ q, k, v }, &want);

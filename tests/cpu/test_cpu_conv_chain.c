@@ -92,10 +92,13 @@ static void blocks(fac_device *d, uint64_t seed) {
                     .act = (int)check_pick(s, 10, 0, 2) };
         for (int i = 0; i < 4; i++)
             b.pad[i] = check_pick(s, 11 + (uint64_t)i, 0, (i % 2 ? b.S : b.R) - 1);
-        b.H = b.R + check_pick(s, 15, 0, 20), b.W = b.S + check_pick(s, 16, 0, 40);
+        b.H = b.R + check_pick(s, 15, 0, 20);
+        b.W = b.S + check_pick(s, 16, 0, 40);
         if (k % 3 == 0) {
-            b.C = check_pick(s, 17, 1, 4), b.E += b.C, b.first = check_pick(s, 18, 1, 5);
-            b.first_stride = check_pick(s, 19, 1, 3),
+            b.C = check_pick(s, 17, 1, 4);
+            b.E += b.C;
+            b.first = check_pick(s, 18, 1, 5);
+            b.first_stride = check_pick(s, 19, 1, 3);
             b.first_pad = check_pick(s, 20, 0, b.first - 1);
             b.H = b.H * b.first_stride + b.first;
             b.W = b.W * b.first_stride + b.first;

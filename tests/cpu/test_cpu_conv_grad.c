@@ -31,9 +31,10 @@ static fac_value *with(fac_graph *g, fac_value *dx, int how) {
         in[n++] = input(g, "bias", each);
         y = fac_add(y, input(body, "b", each));
     }
-    if (how & ADDED)
-        in[n++] = input(g, "residual", dx->type.dims),
+    if (how & ADDED) {
+        in[n++] = input(g, "residual", dx->type.dims);
         y = fac_add(y, input(body, "x1", dx->type.dims));
+    }
     if (how & MASKED) {
         in[n++] = input(g, "mask", dx->type.dims);
         fac_value *test =
@@ -133,8 +134,15 @@ static void w_direct(fac_device *d, uint64_t seed) {
 static void w_depthwise(fac_device *d, uint64_t seed) {
     for (uint64_t k = 0; k < 10; k++) {
         shape s = random_shape(seed + k, check_pick(seed + k, 20, 1, 70), true);
-        if (k % 3 == 0) s.R = s.S = 3, s.H += 5, s.W += 5;
-        if (k % 7 == 0) s.S = 7, s.W += 20;
+        if (k % 3 == 0) {
+            s.R = s.S = 3;
+            s.H += 5;
+            s.W += 5;
+        }
+        if (k % 7 == 0) {
+            s.S = 7;
+            s.W += 20;
+        }
         s.groups = s.K = s.C;
         assert_true(grad(d, "conv2d_grad_w/depthwise", &s, seed + k));
     }
@@ -196,7 +204,8 @@ static void x_strided(fac_device *d, uint64_t seed) {
             s.o.stride[i] = check_pick(seed + k, 30 + i, 1, 4);
         }
         if (s.o.stride[0] == 1 && s.o.stride[1] == 1) s.o.stride[k % 2] = 2;
-        s.H += 8, s.W += 8; /* windows may end before the image does */
+        s.H += 8; /* windows may end before the image does */
+        s.W += 8;
         assert_true(grad(d, "conv2d_grad_x/strided", &s, seed + k));
         s.groups = s.K = s.C;
         assert_true(grad(d, "conv2d_grad_x/strided_depthwise", &s, seed + k));

@@ -115,8 +115,10 @@ static void order(void **state) {
     (void)state;
     float *x = calloc(N, sizeof *x), want[PLACES], got[PLACES];
     int64_t *at = calloc(N, sizeof *at);
-    for (int i = 0; i < N; i++)
-        x[i] = (float)fac_random_uniform(seed, 1, (uint64_t)i) - 0.5f, at[i] = i % PLACES;
+    for (int i = 0; i < N; i++) {
+        x[i] = (float)fac_random_uniform(seed, 1, (uint64_t)i) - 0.5f;
+        at[i] = i % PLACES;
+    }
     for (int threads = 1; threads <= 4; threads++) {
         fac_device *d = NULL;
         fac_error err = { 0 };

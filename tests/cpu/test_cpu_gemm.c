@@ -108,19 +108,23 @@ static void matmul(fac_device *d, uint64_t seed) {
             a = fac_shape(A, M, K);
             break;
         case 2:
-            a = fac_shape(A, M, K), b = fac_shape(A, K, N);
+            a = fac_shape(A, M, K);
+            b = fac_shape(A, K, N);
             break;
         case 3:
-            a = fac_shape(A, 1, M, K), b = fac_shape(B, K, N);
+            a = fac_shape(A, 1, M, K);
+            b = fac_shape(B, K, N);
             break;
         case 4:
-            a = fac_shape(A, M, K), b = fac_shape(B, 1, K, N);
+            a = fac_shape(A, M, K);
+            b = fac_shape(B, 1, K, N);
             break;
         case 5:
             a = fac_shape(K);
             break;
         case 6:
-            b = fac_shape(K), a = fac_shape(A, B, M, K);
+            b = fac_shape(K);
+            a = fac_shape(A, B, M, K);
             break;
         case 7:
             b = fac_shape(A, B, K, N);

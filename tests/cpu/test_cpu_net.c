@@ -31,7 +31,9 @@ static fac_value *layer(builder *b, fac_value *x) {
 
 static fac_graph *network(uint64_t seed, int64_t *height, int64_t *width, int64_t *channels) {
     builder b = { fac_graph_new(), seed, 0, 0 };
-    *channels = pick(&b, 1, 4), *height = pick(&b, 9, 40), *width = pick(&b, 9, 40);
+    *channels = pick(&b, 1, 4);
+    *height = pick(&b, 9, 40);
+    *width = pick(&b, 9, 40);
     fac_value *x =
         fac_input(b.g, "x", FAC_F32, fac_shape(fac_symbol(b.g, "N"), *channels, *height, *width));
     for (int64_t k = pick(&b, 2, 6); k > 0; k--) x = layer(&b, x);

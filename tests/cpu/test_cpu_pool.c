@@ -9,8 +9,10 @@ static void pools(fac_device *d, uint64_t seed) {
         fac_pool2d_opts o = { .ceil_mode = check_pick(s, 0, 0, 1),
                               .count_include_pad = check_pick(s, 1, 0, 1) };
         int64_t R = check_pick(s, 2, 1, 5), S = check_pick(s, 3, 1, 5);
-        for (uint64_t i = 0; i < 2; i++)
-            o.stride[i] = check_pick(s, 4 + i, 1, 3), o.dilation[i] = check_pick(s, 6 + i, 1, 2);
+        for (uint64_t i = 0; i < 2; i++) {
+            o.stride[i] = check_pick(s, 4 + i, 1, 3);
+            o.dilation[i] = check_pick(s, 6 + i, 1, 2);
+        }
         for (uint64_t i = 0; i < 4; i++) o.pad[i] = check_pick(s, 8 + i, 0, i % 2 ? S / 2 : R / 2);
         int64_t W = k % 8 ? check_pick(s, 12, 10, 30) : 300;
         fac_value *x = input(g, 0,

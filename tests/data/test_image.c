@@ -179,8 +179,12 @@ static uint32_t crc32(const uint8_t *p, size_t n) {
 static void too_many_pixels_are_refused(void **state) {
     (void)state;
     uint8_t bmp[62] = { 'B', 'M' };
-    bmp[10] = 62, bmp[14] = 40, bmp[26] = 1, bmp[28] = 8, bmp[30] = 1,
-    bmp[46] = 2; /* RLE8, two colours */
+    bmp[10] = 62; /* RLE8, two colours */
+    bmp[14] = 40;
+    bmp[26] = 1;
+    bmp[28] = 8;
+    bmp[30] = 1;
+    bmp[46] = 2;
     bmp[19] = bmp[23] = 0x4e;
     bmp[18] = bmp[22] = 0x20;
     fac_image image = { 0 };

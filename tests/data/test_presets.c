@@ -140,9 +140,10 @@ static void random_ones_read_back(void **state) {
         how.scale = fac_random_bits(seed, 1, at++) % 3 ? scale : 1 / 127.5;
         how.nhwc = fac_random_bits(seed, 1, at++) % 2;
         how.bgr = fac_random_bits(seed, 1, at++) % 2;
-        for (int c = 0; c < 3; c++)
-            how.mean[c] = (double)(int64_t)fac_random_bits(seed, 1, at++) / 3e15,
+        for (int c = 0; c < 3; c++) {
+            how.mean[c] = (double)(int64_t)fac_random_bits(seed, 1, at++) / 3e15;
             how.std[c] = 1 + 1.0 / (c + 1);
+        }
         char text[FAC_PREPROCESS_TEXT];
         const int n = fac_preprocess_print(&how, text, sizeof text);
         assert_true(n > 0 && n < FAC_PREPROCESS_TEXT);

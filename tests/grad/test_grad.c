@@ -82,8 +82,10 @@ static bool differentiate(trial *t, int order) {
     t->nin = fac_graph_inputs(g);
     assert_true(nout <= OPERANDS && t->nin <= OPERANDS);
     for (int i = 0; i < t->nin; i++)
-        if (kind(fac_graph_input(g, i)->type.dtype) == 'f')
-            t->wrt[t->nwrt] = i, x[t->nwrt++] = fac_graph_input(g, i);
+        if (kind(fac_graph_input(g, i)->type.dtype) == 'f') {
+            t->wrt[t->nwrt] = i;
+            x[t->nwrt++] = fac_graph_input(g, i);
+        }
     for (int k = 0; k < nout; k++) {
         y[k] = fac_graph_output(g, k);
         if (kind(y[k]->type.dtype) == 'f' && y[k]->type.dtype != FAC_F64)

@@ -223,7 +223,10 @@ static void a_gradient_is_one_chain(void **state) {
     fac_tensor *in[2];
     float x[N], r[N], got[2][N];
     OK(fac_device_open("cpu", &(fac_device_opts){ .threads = 1 }, &device, &err));
-    for (int k = 0; k < N; k++) x[k] = 0.01f * (float)(k + 1), r[k] = (float)(k % 7) - 3;
+    for (int k = 0; k < N; k++) {
+        x[k] = 0.01f * (float)(k + 1);
+        r[k] = (float)(k % 7) - 3;
+    }
     for (int k = 0; k < 2; k++) {
         OK(fac_tensor_new(NULL, FAC_F32, fac_shape(N), &in[k], &err));
         OK(fac_tensor_write(in[k], k ? r : x, sizeof x, &err));

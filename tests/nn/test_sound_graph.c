@@ -121,7 +121,10 @@ static void golden(const char *where) {
     t = through(decibels, where);
     y = fac_tensor_data(t);
     double high = -1e9, low = 1e9;
-    for (int i = 0; i < 80 * 51; i++) high = fmax(high, y[i]), low = fmin(low, y[i]);
+    for (int i = 0; i < 80 * 51; i++) {
+        high = fmax(high, y[i]);
+        low = fmin(low, y[i]);
+    }
     near("the loudest mel", high, 33.9521790, 1e-4);
     near("the softest mel", low, -46.0478210, 1e-4);
     near("the mean of mels", sum(y, 80 * 51) / (80 * 51), -33.4516592, 1e-3);
@@ -246,7 +249,10 @@ static void mels_are_those_of_others(void **state) {
         o.slaney_norm = want[k].norm;
         OK(fac_nn_mel_weights(&o, &w, &err));
         const double *x = fac_tensor_data(w);
-        for (int i = 0; i < 80 * 201; i++) all += x[i], many += x[i] > 0;
+        for (int i = 0; i < 80 * 201; i++) {
+            all += x[i];
+            many += x[i] > 0;
+        }
         for (int i = 0; i < 201; i++) most = fmax(most, x[10 * 201 + i]);
         near("the sum of weights", all, want[k].sum, 1e-6);
         if (!k) near("the largest weight of mel 10", most, .81283657, 1e-8);

@@ -64,7 +64,8 @@ static void a_file_gives_its_weights(void **state) {
     f.t[0] = half;
     f.t[1] = wide;
     assert_int_equal(fac_tensor_new(NULL, FAC_I64, (fac_dims){ 0 }, &count, NULL), FAC_OK);
-    f.names[f.n] = strdup("bn1.num_batches_tracked"), f.t[f.n++] = count;
+    f.names[f.n] = strdup("bn1.num_batches_tracked");
+    f.t[f.n++] = count;
 
     fac_error err = { 0 };
     fac_graph *g = through_file("lenet", &f, &err);

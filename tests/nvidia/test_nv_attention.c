@@ -85,8 +85,10 @@ static void compare_results(const form *f, fac_precision p, int k, fac_tensor *g
     /* gradients may be differences of numbers of about one, which a single key makes equal */
     double top = k < 2 ? 1e-3 : f->T == 1 ? 1e-1 : 1e-2;
     double most = 0;
-    for (int64_t i = 0; i < n; i++)
-        top = fmax(top, fabs(y[i])), most = isnan(x[i]) ? INFINITY : fmax(most, fabs(x[i] - y[i]));
+    for (int64_t i = 0; i < n; i++) {
+        top = fmax(top, fabs(y[i]));
+        most = isnan(x[i]) ? INFINITY : fmax(most, fabs(x[i] - y[i]));
+    }
     if (getenv("FACULA_VERBOSE"))
         print_message("%s B%d H%d/%d Q%d T%d D%d E%d precision %d, result %d: error %.1e\n",
                       f->type, f->B, f->H, f->G, f->Q, f->T, f->D, f->E, p, k, most / top);

@@ -167,7 +167,8 @@ static void winograd_shapes(void **state) {
                      i % 4 ? ", " : "", i % 4 ? more : "", p, q, p, q, groups,
                      i % 4 ? "add(_, x1) " : "");
         OK(fac_problem_graph(text, false, &g, &err));
-        channels_last = number(0, 1), variant = (int)number(0, 3);
+        channels_last = number(0, 1);
+        variant = (int)number(0, 3);
         const fac_case c = { text, -1, 1, 2e-5 };
         if (!solve(&fac_cl_winograd_wgmma, g->last, &c, false)) fail_msg("no offer: %s", text);
         print_message("%-3d %.1e  %s\n", variant, worst, text);
@@ -208,7 +209,8 @@ static void pooled_shapes(void **state) {
         precision = m->precision;
         of_largest = true;
         for (int k = 0; k < 2; k++) {
-            variant = k * (int)number(1, VARIANTS), channels_last = number(0, 1);
+            variant = k * (int)number(1, VARIANTS);
+            channels_last = number(0, 1);
             const bool taken = solve(&fac_cl_conv_wgmma, g->last, &c, number(0, 3) == 0);
             if (!taken && !k) fail_msg("no offer: %s", text);
             if (taken) print_message("%-3d %.1e  %s\n", variant, worst, text);

@@ -198,7 +198,7 @@ static void parts_are_joined(void **state) {
                 square += (double)from[(i * 2 + 1) * CHANNELS + k] +
                           (sums ? 0 : (double)counts[i] * d * d);
             }
-            want[0] = sums ? square / sqrt((double)var[k] + 0.25) : mean,
+            want[0] = sums ? square / sqrt((double)var[k] + 0.25) : mean;
             want[1] = sums ? sum : square / n;
             for (int j = 0; j < 2; j++)
                 if (!(fabs((double)made[j][k] - want[j]) <= 2e-6 * fabs(want[j])))

@@ -29,7 +29,10 @@ static fac_nv_code conv_code(fac_nv_mode how, int pixels, int columns, int depth
 static fac_nv_code other_code(fac_nv_leg_kind kind, fac_dtype t, int taps, bool average) {
     fac_nv_code c;
     memset(&c, 0, sizeof c);
-    c.kind = kind, c.r = c.s = taps, c.average = average, c.x = c.result = t,
+    c.kind = kind;
+    c.r = c.s = taps;
+    c.average = average;
+    c.x = c.result = t;
     c.bias = c.add = FAC_F32;
     return c;
 }
@@ -331,9 +334,10 @@ static void networks(void **state) {
             for (int k = 0; k < THREADS; k++) {
                 double top = 0, most = 0;
                 answer(other, a[k].x, all[i].images, want);
-                for (int j = 0; j < all[i].images * CLASSES; j++)
-                    top = fmax(top, fabs((double)want[j])),
+                for (int j = 0; j < all[i].images * CLASSES; j++) {
+                    top = fmax(top, fabs((double)want[j]));
                     most = fmax(most, fabs((double)want[j] - (double)a[k].first[j]));
+                }
                 print_message("%s %s: %.1e\n", all[i].name, highest ? "highest" : "high",
                               most / top);
                 assert_true(a[k].same && most <= (highest ? 5e-5 : 3e-2) * top);

@@ -66,7 +66,8 @@ static sliding random_window(int most, int strides) {
                   .dr = 1 + !below(4),
                   .ds = 1 + !below(4) };
     for (int k = 0; k < 4; k++) w.pad[k] = below((k % 2 ? w.S : w.R) / 2 + 1);
-    w.H = (w.R - 1) * w.dr + 1 + below(12), w.W = (w.S - 1) * w.ds + 1 + below(20);
+    w.H = (w.R - 1) * w.dr + 1 + below(12);
+    w.W = (w.S - 1) * w.ds + 1 + below(20);
     w.P = (w.H + w.pad[0] + w.pad[2] - (w.R - 1) * w.dr - 1) / w.sr + 1;
     w.Q = (w.W + w.pad[1] + w.pad[3] - (w.S - 1) * w.ds - 1) / w.ss + 1;
     return w;

@@ -114,7 +114,8 @@ static bool repeats(const fac_operand *big, const fac_operand *small, uint64_t *
     *row = *period = 1;
     bool differs = false;
     for (int k = a->n - 1; k >= 0 && !differs; k--) {
-        *row *= (uint64_t)a->d[k], *period *= (uint64_t)b->d[k];
+        *row *= (uint64_t)a->d[k];
+        *period *= (uint64_t)b->d[k];
         differs = a->d[k] != b->d[k];
     }
     return differs;

@@ -196,7 +196,10 @@ static void results_are_the_same(void **state) {
         fac_tensor *want[MOST + 4], *got[MOST + 4];
         const int n = results_of(plain, cpu, false, x, want);
         for (int way = 0; way < (other ? 3 : 1); way++) {
-            if (way) again = step(k / 2), pairs = with_pairs(again, k % 2);
+            if (way) {
+                again = step(k / 2);
+                pairs = with_pairs(again, k % 2);
+            }
             results_of(way < 2 ? pairs : again, way ? other : cpu, way == 2, x, got);
             for (int i = 0; i < n; i++) compare(want[i], got[i], way ? 2e-4 : 2e-5, i);
             fac_graph_free(pairs), fac_graph_free(again);

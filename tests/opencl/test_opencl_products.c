@@ -203,10 +203,14 @@ static void random_transposed(void **state) {
             nw = snprintf(w, sizeof w, "%d,%d", C, K / groups),
             ny = snprintf(y, sizeof y, "%d,%d", N, K);
         for (int d = 0; d < rank; d++) {
-            in[d] = 2 + below(8), kernel[d] = 1 + below(4), stride[d] = 1 + below(3),
+            in[d] = 2 + below(8);
+            kernel[d] = 1 + below(4);
+            stride[d] = 1 + below(3);
             dilation[d] = 1 + below(2);
             const int span = (kernel[d] - 1) * dilation[d];
-            front[d] = below(span / 2 + 1), back[d] = below(span / 2 + 1), more[d] = below(3);
+            front[d] = below(span / 2 + 1);
+            back[d] = below(span / 2 + 1);
+            more[d] = below(3);
             out[d] = (in[d] - 1) * stride[d] + span + 1 + more[d] - front[d] - back[d];
             nx += snprintf(x + nx, sizeof x - (size_t)nx, ",%d", in[d]);
             nw += snprintf(w + nw, sizeof w - (size_t)nw, ",%d", kernel[d]);

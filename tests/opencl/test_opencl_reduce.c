@@ -26,7 +26,8 @@ static void folds(void **state) {
         fac_graph *g = NULL;
         OK(fac_problem_graph(cases[i].problem, false, &g, &err));
         for (int k = 0; k < 4; k++) {
-            o->limits.gpu = k < 3 || gpu, o->limits.units = k < 3 ? 132 : units,
+            o->limits.gpu = k < 3 || gpu;
+            o->limits.units = k < 3 ? 132 : units;
             channels_last = k & 1;
             if (!solve(&fac_cl_reduce, g->last, &cases[i], k == 2))
                 fail_msg("no offer: %s", cases[i].problem);

@@ -35,8 +35,10 @@ static void count_layers(counts *c, const fac_analysis *a) {
     for (int i = 0; fac_analysis_layer(a, i); i++) {
         const fac_layer *l = fac_analysis_layer(a, i);
         count *r = row(c, l->op);
-        r->layers++, r->macs += l->macs, c->macs += l->macs,
-            r->elements += (double)fac_dims_count(&l->out.dims);
+        r->layers++;
+        r->macs += l->macs;
+        c->macs += l->macs;
+        r->elements += (double)fac_dims_count(&l->out.dims);
         r->other += l->other;
     }
 }
@@ -52,8 +54,11 @@ static void count_steps(counts *c, fac_program *p) {
             count *r = row(c, d->op);
             if (k > 1 && !strcmp(d->op, "relu") && !strcmp(d[-1].op, "max_pool2d"))
                 c->spared += d[-2].elements - d->elements;
-            r->done++, r->macs_done += d->macs, r->elements_done += d->elements, inside += d->macs,
-                r->other_done += d->other;
+            r->done++;
+            r->macs_done += d->macs;
+            r->elements_done += d->elements;
+            inside += d->macs;
+            r->other_done += d->other;
         }
         c->macs_done += steps[i].macs;
         assert_float_equal(inside, steps[i].macs, 0); /* the parts of a step are the step */

@@ -44,9 +44,11 @@ static void widened(const char *text, char to[TEXT]) {
         const size_t skip = !strncmp(s, "f32[", 4) || !strncmp(s, "f16[", 4) ? 3
                             : !strncmp(s, "bf16[", 5)                        ? 4
                                                                              : 0;
-        if (skip && n + 4 < TEXT)
-            memcpy(to + n, "f64", 3), n += 3, s += skip;
-        else
+        if (skip && n + 4 < TEXT) {
+            memcpy(to + n, "f64", 3);
+            n += 3;
+            s += skip;
+        } else
             to[n++] = *s++;
     }
     to[n] = 0;

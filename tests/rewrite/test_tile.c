@@ -77,7 +77,8 @@ static void in_many_ways(fac_tile_mode mode) {
                                 .pad = pad,
                                 .mode = mode };
             o.conv = (fac_tile_conv)random_below(2);
-            o.m = 2 + random_below(2), o.n = 4 + random_below(4),
+            o.m = 2 + random_below(2);
+            o.n = 4 + random_below(4);
             o.k = 1 + (o.conv == FAC_TILE_TAPS ? 0 : 1 + random_below(4));
             check(problems[k], &o);
         }

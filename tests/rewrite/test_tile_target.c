@@ -264,8 +264,10 @@ static void counts_of_networks(void **state) {
         OK(fac_zoo_new(want[k].name, NULL, 0, &g, &err));
         OK(fac_graph_tile(g, &(fac_tile_opts){ .m = 64, .n = 64, .k = 64, .count_only = true },
                           NULL, &t, &err));
-        for (int i = 0; i < fac_tiling_rows(t); i++)
-            macs += fac_tiling_row(t, i)->macs, work += fac_tiling_row(t, i)->work;
+        for (int i = 0; i < fac_tiling_rows(t); i++) {
+            macs += fac_tiling_row(t, i)->macs;
+            work += fac_tiling_row(t, i)->work;
+        }
         assert_int_equal(tiles_reported(t), want[k].tiles);
         assert_true(fabs(macs / work - want[k].used) < 0.0006);
         fac_tiling_free(t);

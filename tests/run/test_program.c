@@ -96,6 +96,30 @@ static void updated_weight_is_packed_each_run(void **state) {
 
 /* ---- prepare ---- */
 
+/* Attention over parameters alone, as one node and spelled out: it is computed before the run,
+ * where there is no kernel for it. Decoders of DETR begin so. */
+static void attention_of_parameters(void **state) {
+    (void)state;
+    const fac_dims dims = fac_shape(1, 2, 4, 8);
+    fac_tensor *w = random_tensor(dims, 4), *x = random_tensor(dims, 5), *y[2] = { NULL };
+    fac_graph *g = fac_graph_new();
+    fac_program *p = NULL;
+    fac_value *in = fac_input(g, "x", FAC_F32, dims), *v = fac_param(g, "w", w);
+    fac_value *scores = fac_matmul(v, fac_transpose(v, fac_shape(0, 1, 3, 2)));
+    fac_value *shares = fac_softmax(fac_mul(scores, fac_number(g, FAC_F32, sqrt(0.125))), -1);
+    fac_value *one = fac_attention(v, v, v, NULL, NULL, NULL, NULL, NULL);
+    fac_output(g, "one", fac_add(in, one));
+    fac_output(g, "spelled", fac_add(in, fac_matmul(shares, v)));
+    OK(fac_program_new(g, device, NULL, &p, err));
+    OK(fac_program_run(p, &x, y, err));
+    for (size_t i = 0; i < 64; i++) assert_true(fabs((double)at(y[0], i) - at(y[1], i)) < 1e-5);
+    for (int k = 0; k < 2; k++) fac_tensor_free(y[k]);
+    fac_tensor_free(x);
+    fac_program_free(p);
+    fac_graph_free(g);
+    fac_tensor_free(w);
+}
+
 static void written_weight_is_used_by_the_next_run(void **state) {
     (void)state;
     fac_tensor *w = NULL, *x = random_tensor(fac_shape(1, 3, 8, 8), 1), *y[2] = { NULL },
@@ -188,6 +212,7 @@ int main(void) {
         cmocka_unit_test(in_place_changes_no_bit),
         cmocka_unit_test(updates_are_parallel),
         cmocka_unit_test(updated_weight_is_packed_each_run),
+        cmocka_unit_test(attention_of_parameters),
         cmocka_unit_test(written_weight_is_used_by_the_next_run),
         cmocka_unit_test(solvers_are_asked_for_by_name),
         cmocka_unit_test(plan_memory_is_reported),

@@ -180,8 +180,10 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
         float largest = 0;
         for (size_t k = 0; k < outputs; k++) largest = fmaxf(largest, size[k]);
         double top = 0, worst = 0;
-        for (size_t k = 0; k < outputs; k++)
-            top = fmax(top, fabs(want[k])), worst = fmax(worst, fabs((double)got[k] - want[k]));
+        for (size_t k = 0; k < outputs; k++) {
+            top = fmax(top, fabs(want[k]));
+            worst = fmax(worst, fabs((double)got[k] - want[k]));
+        }
         check_error = top > 0 ? worst / top : worst;
         for (size_t k = 0; k < outputs; k++)
             if (isnan(want[k]) ? !isnan(got[k])

@@ -155,7 +155,10 @@ static void away_from_zero(const fac_node *n, const fac_host *in) {
         const int64_t c = (int64_t)i / (d->d[2] * d->d[3]) % d->d[1];
         const double f = (double)scale[c] / sqrt((double)var[c] + epsilon);
         const double y = (x[i] - (double)mean[c]) * f + (double)bias[c] + add[i];
-        if (fabs(y) < 1e-4) add[i] += 0.25, x[i] = (double)mean[c];
+        if (fabs(y) < 1e-4) {
+            add[i] += 0.25;
+            x[i] = (double)mean[c];
+        }
     }
     fac_convert(in[X].type.dtype, in[X].data, FAC_F64, x, count);
     if (n->nin > ADD && in[ADD].data)

@@ -165,8 +165,10 @@ static inline void compare(const char *text, const fac_operand *o, const side *s
     fac_convert(FAC_F64, a, o->type.dtype, flat, n);
     fac_convert(FAC_F64, b, o->type.dtype, want, n);
     double top = 0, most = 0;
-    for (size_t i = 0; i < n; i++)
-        top = fmax(top, fabs(b[i])), most = fmax(most, fabs(a[i] - b[i]));
+    for (size_t i = 0; i < n; i++) {
+        top = fmax(top, fabs(b[i]));
+        most = fmax(most, fabs(a[i] - b[i]));
+    }
     worst = top > 0 ? most / top : most;
     for (size_t i = 0; i < n; i++)
         if (!(a[i] == b[i] || (isnan(a[i]) && isnan(b[i])) ||

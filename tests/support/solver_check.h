@@ -67,7 +67,10 @@ static inline void check_move(const fac_type *t, const fac_layout *l, char *laid
     int64_t n = fac_dims_count(&t->dims);
     for (int64_t e = 0; e < n; e++) {
         int64_t i[FAC_DIMS], rest = e;
-        for (int k = t->dims.n - 1; k >= 0; k--) i[k] = rest % t->dims.d[k], rest /= t->dims.d[k];
+        for (int k = t->dims.n - 1; k >= 0; k--) {
+            i[k] = rest % t->dims.d[k];
+            rest /= t->dims.d[k];
+        }
         char *at = laid + (size_t)check_place(l, &t->dims, i) * size;
         memcpy(in ? at : flat + (size_t)e * size, in ? flat + (size_t)e * size : at, size);
     }
@@ -233,8 +236,10 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
                         (size_t)in[i].known->n);
         } else {
             check as = *c;
-            if (c->index && fac_dtype_get(in[i].type.dtype)->kind != 'f')
-                as.lo = (double)-c->index, as.hi = (double)(c->index - 1);
+            if (c->index && fac_dtype_get(in[i].type.dtype)->kind != 'f') {
+                as.lo = (double)-c->index;
+                as.hi = (double)(c->index - 1);
+            }
             check_fill(&as, &in[i].type, hin[i].data);
             c->seed = as.seed;
         }

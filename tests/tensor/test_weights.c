@@ -45,7 +45,10 @@ static void every_kind_is_read(void **state) {
     (void)state;
     float x[12], fortran[12];
     static const float turned[8] = { 1, 5, 2, 6, 3, 7, 4, 8 };
-    for (int i = 0; i < 12; i++) x[i] = (float)i, fortran[i] = (float)(i / 4 + i % 4 * 3);
+    for (int i = 0; i < 12; i++) {
+        x[i] = (float)i;
+        fortran[i] = (float)(i / 4 + i % 4 * 3);
+    }
     for (int k = 0; k < WEIGHT_FILES; k++) {
         fac_text t = { 0 };
         fac_weights *w = NULL;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 static const fac_message talk[] = { { "system", "S" },
                                     { "user", " Hi 'x' <b>\xc3\xa9\n" },
@@ -135,6 +135,13 @@ static const struct {
       "[a][\xc3"
       "\xa9"
       "]x321" },
+    { "{{ \"hi 'x' a-B (c\" | title }}{{ \"hi 'x'\".title() }}", "Hi 'x' A-B (CHi 'X'" },
+    { "{{ ['b', 'a', 'C'] | min }}{{ ['b', 'a', 'C'] | max }}{{ ['b', 'C'] | min(true) }}", "aCC" },
+    { "{{ 'A\xc3\x89\xce\xa9' | lower }}{{ '\xc3\xa9\xcf\x89' | upper }}",
+      "a\xc3\xa9\xcf\x89\xc3\x89\xce\xa9" },
+    { "{{ none | map('upper') | list }}{{ tools | selectattr('x') | list }}", "[][]" },
+    { "{{ 2 * 'ab' }}{{ [nothing] }}{{ 10 | safe | length }}{{ true is odd }}{{ 5[1:] }}",
+      "abab[Undefined]2True" },
     { "{{ undefined_thing.x }}", NULL },
     { "{{ 'a' + 1 }}", NULL },
     { "{{ raise_exception('no') }}", NULL },

@@ -113,8 +113,10 @@ static void test_network(void **state) {
     OK(fac_program_run(tuned, &x, &b, err));
     const float *p = fac_tensor_data(a), *q = fac_tensor_data(b);
     float top = 0, worst = 0;
-    for (int i = 0; i < 16 * 400; i++)
-        top = fmaxf(top, fabsf(p[i])), worst = fmaxf(worst, fabsf(p[i] - q[i]));
+    for (int i = 0; i < 16 * 400; i++) {
+        top = fmaxf(top, fabsf(p[i]));
+        worst = fmaxf(worst, fabsf(p[i] - q[i]));
+    }
     assert_true(top > 0 && worst <= 1e-4f * top);
     fac_tensor_free(a);
     fac_tensor_free(b);

@@ -54,14 +54,19 @@ static fac_status read_head(bmp *b, fac_error *err) {
     size_t used = 0, at = FILE_HEADER + (size_t)size;
     b->pixels = u32(b, 10);
     if (size == CORE) {
-        b->width = u16(b, 18), b->height = u16(b, 20), b->bits = (int)u16(b, 24);
+        b->width = u16(b, 18);
+        b->height = u16(b, 20);
+        b->bits = (int)u16(b, 24);
     } else {
         if (size < INFO || at > b->file->bytes)
             return bad(b, err, "the info header has an impossible size");
-        b->width = (int32_t)u32(b, 18), b->height = (int32_t)u32(b, 22);
+        b->width = (int32_t)u32(b, 18);
+        b->height = (int32_t)u32(b, 22);
         b->top_down = b->height < 0;
         if (b->top_down) b->height = -b->height;
-        b->bits = (int)u16(b, 28), b->compression = u32(b, 30), used = u32(b, 46);
+        b->bits = (int)u16(b, 28);
+        b->compression = u32(b, 30);
+        used = u32(b, 46);
     }
 
     if (b->compression == MASKS ||

@@ -90,7 +90,9 @@ static void resize_rows(const fac_image *from, const fac_taps *t, fac_image *to)
                 g += p[1] * w[k];
                 b += p[2] * w[k];
             }
-            out[0] = round_to_8_bits(r), out[1] = round_to_8_bits(g), out[2] = round_to_8_bits(b);
+            out[0] = round_to_8_bits(r);
+            out[1] = round_to_8_bits(g);
+            out[2] = round_to_8_bits(b);
         }
     }
 }

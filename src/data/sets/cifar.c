@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "data/sets/dataset_internal.h"
-#include "tensor/pickle.h"
+#include "tensor/pickle/pickle.h"
 
 enum { IMAGE = 3 * 32 * 32, FILES = 5 };
 

@@ -60,7 +60,10 @@ fac_status fac_dataset_resize(const fac_dataset *d, int channels, int height, in
     fac_status status = fac_dataset_new(&to, d->count, fac_shape(channels, height, width), false,
                                         "images in another size", err);
     if (!status) status = fac_dataset_like(d, &to, err);
-    for (int c = 1; c < 3 && has == 1; c++) to.mean[c] = to.mean[0], to.std[c] = to.std[0];
+    for (int c = 1; c < 3 && has == 1; c++) {
+        to.mean[c] = to.mean[0];
+        to.std[c] = to.std[0];
+    }
     if (!status) status = resize_all(d, &to, err);
     if (status)
         fac_dataset_free(&to);

@@ -58,7 +58,10 @@ static void add_up(fac_analysis *a, double *change, int *seen) {
     for (int i = 0; i < n; i++) {
         now += change[i];
         a->layers[i].alive = now;
-        if (now > a->totals.peak) a->totals.peak = now, a->totals.peak_layer = i;
+        if (now > a->totals.peak) {
+            a->totals.peak = now;
+            a->totals.peak_layer = i;
+        }
         const double own = needs(a->nodes[i], i, seen);
         if (own > a->totals.bound) a->totals.bound = own;
     }

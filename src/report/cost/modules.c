@@ -30,7 +30,10 @@ static int depth_of(const char *path) {
 /* The first `depth` components. */
 static char *ancestor(walk *w, const char *path, int depth) {
     const char *s = path;
-    for (int k = 0; k < depth; k++) s += strcspn(s, "."), s += *s == '.' && k + 1 < depth;
+    for (int k = 0; k < depth; k++) {
+        s += strcspn(s, ".");
+        s += *s == '.' && k + 1 < depth;
+    }
     return fac_arena_print(&w->to->memory, "%.*s", (int)(s - path), path);
 }
 

@@ -72,7 +72,10 @@ static bool prepare(search *s) {
     if (!layer_of || !read || !s->items || !s->uses || !s->nuses || !s->made || !s->first_made)
         return false;
     for (uint32_t k = 0; k <= a->graph->ids; k++) layer_of[k] = -1;
-    for (int i = 0; i < a->totals.layers; i++) layer_of[a->nodes[i]->id] = i, read[i] = -1;
+    for (int i = 0; i < a->totals.layers; i++) {
+        layer_of[a->nodes[i]->id] = i;
+        read[i] = -1;
+    }
     for (int k = 0; k < a->nlives; k++) {
         if (!mark_reads(s, layer_of, read, k)) return false;
         for (int r = 0; r < s->items[k].reads; r++) s->nuses[s->items[k].readers[r]]++;

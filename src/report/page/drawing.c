@@ -236,17 +236,18 @@ static void settle(work *w, int r, double *mean, int *weight) {
 static void align(work *w, int r, bool down, double *sum, int *count) {
     for (int way = 0; way < 2; way++) {
         for (int i = w->start[r]; i < w->start[r + 1]; i++)
-            if (!way || !count[w->order[i]]) sum[w->order[i]] = 0, count[w->order[i]] = 0;
+            if (!way || !count[w->order[i]]) {
+                sum[w->order[i]] = 0;
+                count[w->order[i]] = 0;
+            }
         for (int k = 0; k < w->nlinks; k++) {
             const bool below = way ? !down : down;
             const int here = below ? w->links[k].down : w->links[k].up,
                       there = below ? w->links[k].up : w->links[k].down;
             if (w->knots[here].rank != r || (way && count[here] > 0)) continue;
-            if (!way)
-                sum[here] += w->knots[there].x, count[here]++;
-            else
-                sum[here] -= w->knots[there].x,
-                    count[here]--; /* negative, so that the first way goes before */
+            const int sign = way ? -1 : 1; /* negative, so that the first way goes before */
+            sum[here] += sign * w->knots[there].x;
+            count[here] += sign;
         }
     }
     for (int i = w->start[r]; i < w->start[r + 1]; i++) {
@@ -285,7 +286,8 @@ static void extent(const work *w, int from, int to, double *least, double *most)
     *most = -INFINITY;
     for (int i = w->start[from]; i < w->start[to]; i++) {
         const knot *n = &w->knots[w->order[i]];
-        *least = fmin(*least, n->x - n->w / 2), *most = fmax(*most, n->x + n->w / 2);
+        *least = fmin(*least, n->x - n->w / 2);
+        *most = fmax(*most, n->x + n->w / 2);
     }
 }
 

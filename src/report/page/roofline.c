@@ -82,10 +82,15 @@ static void frame(chart *c) {
     for (int i = 0; i < c->n; i++) {
         const double x = c->dots[i].flops / c->dots[i].bytes,
                      y = c->dots[i].flops / c->dots[i].seconds;
-        x0 = fmin(x0, x), x1 = fmax(x1, x), y0 = fmin(y0, y), y1 = fmax(y1, y);
+        x0 = fmin(x0, x);
+        x1 = fmax(x1, x);
+        y0 = fmin(y0, y);
+        y1 = fmax(y1, y);
     }
-    c->x0 = floor(log10(x0 / 1.5)), c->x1 = ceil(log10(x1 * 2));
-    c->y0 = floor(log10(y0 / 1.5)), c->y1 = ceil(log10(y1 * 1.2) * 4) / 4;
+    c->x0 = floor(log10(x0 / 1.5));
+    c->x1 = ceil(log10(x1 * 2));
+    c->y0 = floor(log10(y0 / 1.5));
+    c->y1 = ceil(log10(y1 * 1.2) * 4) / 4;
 }
 
 /* ---- the picture ---- */
@@ -177,7 +182,8 @@ static void dots(fac_text *to, chart *c) {
         for (int k = 0; k < labels; k++)
             free_place &= fabs(at[k][0] - x) > 150 || fabs(at[k][1] - y) > 26;
         if (!free_place) continue;
-        at[labels][0] = x, at[labels++][1] = y;
+        at[labels][0] = x;
+        at[labels++][1] = y;
         const bool outside = x > wide - 180;
         fac_page_svg_text(to, "name", outside ? x + r : x, y + r + 14, outside ? "end" : "middle",
                           d->name);

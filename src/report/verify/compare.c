@@ -26,7 +26,11 @@ static void compare_one(double a, double b, double room, int64_t at, fac_differe
     }
     if (ratio > d->ratio || isnan(ratio)) d->ratio = isnan(ratio) ? INFINITY : ratio;
     if (ratio <= 1) return;
-    if (!d->count++) d->at = at, d->a = a, d->b = b;
+    if (!d->count++) {
+        d->at = at;
+        d->a = a;
+        d->b = b;
+    }
 }
 
 static void print_sizes(const fac_dims *d, char *to, size_t size) {

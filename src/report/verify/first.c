@@ -79,7 +79,10 @@ static fac_status differ(const fac_trial *t, const fac_pair *p, bool *yes) {
     fac_drop_tensors(out, 2);
     *yes = !status && d.count > 0;
     if (*yes) snprintf(t->v->first, sizeof t->v->first, "%s", p->b->name);
-    if (*yes) t->v->first_differing = (double)d.count, t->v->first_elements = d.elements;
+    if (*yes) {
+        t->v->first_differing = (double)d.count;
+        t->v->first_elements = d.elements;
+    }
     return status;
 }
 

@@ -209,7 +209,10 @@ static fac_status drop_large(fac_pair *p, size_t *n, int rounds, fac_error *err)
     size_t kept = 0, same = 0;
     fac_pair *sorted = fac_alloc(*n + 1, sizeof *sorted);
     if (!sorted) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu pairs", *n);
-    for (size_t k = 0; k < *n; k++) all += rounds * bytes_of(p[k].a), sorted[k] = p[k];
+    for (size_t k = 0; k < *n; k++) {
+        all += rounds * bytes_of(p[k].a);
+        sorted[k] = p[k];
+    }
     qsort(sorted, *n, sizeof *sorted, larger_first);
     for (size_t k = 0; k < *n && all > KEPT; k++) {
         same = bytes_of(sorted[k].a) < least ? 1 : same + 1;

@@ -141,8 +141,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *a = *(const plan *)p->draft;
     a->problem = p;
     const fac_attention_shape *s = &a->shape;
-    a->q = fac_attention_place_of(&p->in[Q], s->H), a->k = fac_attention_place_of(&p->in[K], s->G);
-    a->v = fac_attention_place_of(&p->in[V], s->G), a->y = fac_attention_place_of(&p->out[0], s->H);
+    a->q = fac_attention_place_of(&p->in[Q], s->H);
+    a->k = fac_attention_place_of(&p->in[K], s->G);
+    a->v = fac_attention_place_of(&p->in[V], s->G);
+    a->y = fac_attention_place_of(&p->out[0], s->H);
     for (int i = 0; i < 2; i++)
         if (a->join[i].wanted || a->join[i].needed) plan_join(a, p, i, &a->copy[i]);
     *out = a;
@@ -207,7 +209,10 @@ typedef struct item {
 } item;
 
 static void forget(item *u) {
-    for (int64_t i = 0; i < u->t.wide; i++) u->top[i] = -INFINITY, u->sum[i] = 0;
+    for (int64_t i = 0; i < u->t.wide; i++) {
+        u->top[i] = -INFINITY;
+        u->sum[i] = 0;
+    }
 }
 
 static void scores(const plan *a, const item *u, fac_attention_tile c, fac_attention_block *b) {
@@ -220,10 +225,9 @@ static void scores(const plan *a, const item *u, fac_attention_tile c, fac_atten
  * nothing has changed. */
 static bool weights(const plan *a, item *u, fac_attention_tile c, fac_attention_block b) {
     const fac_simd *simd = a->cpu->simd;
-    const int64_t first = u->begun              ? 0
-                          : b.keys < simd->rows ? b.keys
-                                                : simd->rows,
-                  left = b.keys - first;
+    int64_t first = 0;
+    if (!u->begun) first = b.keys < simd->rows ? b.keys : simd->rows;
+    const int64_t left = b.keys - first;
     if (first) b.keys = first, scores(a, u, c, &b);
     memset(u->block, 0, (size_t)u->t.wide * sizeof(float));
     if (c.ahead) c.ahead += first * c.ahead_step;
@@ -307,7 +311,9 @@ static void run_item(const job *j, int64_t unit, bool fresh, float *scratch) {
                .o = scratch + most * D };
     fac_attention_queries *t = &u.t;
     u.vectors = (int)(t->wide / simd->lanes);
-    u.s = u.o + most * E, u.mask = u.s + most * KEYS, u.stage = u.mask + most * KEYS,
+    u.s = u.o + most * E;
+    u.mask = u.s + most * KEYS;
+    u.stage = u.mask + most * KEYS;
     u.last = u.stage + most * KEYS;
     u.top = u.last + most;
     u.sum = u.top + most;
@@ -365,18 +371,11 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         from[i] = (const float *)to + (t->wanted ? p->out[1 + i].layout.offset : 0);
         at[i] = (fac_attention_place){ s->G * s->T * size, s->T * size, size };
     }
-    job j = { a,
-              fac_span_floats(in[Q], &p->in[Q].layout),
-              from[0],
-              from[1],
-              fac_span_floats(out[0], &p->out[0].layout),
-              (float *)(fac_span_bytes(work) + a->joined),
-              NULL,
-              at[0],
-              at[1],
-              FAC_NONE,
-              NULL,
-              p->out[4].type.dtype ? fac_span_floats(out[4], &p->out[4].layout) : NULL };
+    const float *q = fac_span_floats(in[Q], &p->in[Q].layout);
+    float *y = fac_span_floats(out[0], &p->out[0].layout);
+    float *joined = (float *)(fac_span_bytes(work) + a->joined);
+    float *lse = p->out[4].type.dtype ? fac_span_floats(out[4], &p->out[4].layout) : NULL;
+    job j = { a, q, from[0], from[1], y, joined, NULL, at[0], at[1], FAC_NONE, NULL, lse };
     if (p->in[MASK].type.dtype)
         j.mask = fac_span_bytes(in[MASK]) +
                  p->in[MASK].layout.offset * (int64_t)fac_copy_size(p->in[MASK].type.dtype);

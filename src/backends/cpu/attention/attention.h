@@ -72,7 +72,8 @@ static inline void fac_attention_product(const fac_simd *s, int kind, fac_attent
         t->tiles = more;
         s->attention->tile[kind][m + 1][vectors - 1](t);
         const int64_t done = more * (m + 1);
-        t->a += done * (kind == FAC_ATTENTION_COLUMNS ? 1 : t->step), t->y += done * t->y_row;
+        t->a += done * (kind == FAC_ATTENTION_COLUMNS ? 1 : t->step);
+        t->y += done * t->y_row;
         if (t->p) t->p += done * t->y_row;
         if (t->ahead) t->ahead += done * t->ahead_step;
     }

@@ -47,7 +47,8 @@ static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *a) {
                   most = threads > 1 ? (SHARES * threads + heads - 1) / heads : 1;
     a->blocks = (s->rows + QUERIES - 1) / QUERIES;
     a->parts = most < a->blocks ? most : a->blocks;
-    a->D = (s->D + lanes - 1) / lanes * lanes, a->E = (s->E + lanes - 1) / lanes * lanes;
+    a->D = (s->D + lanes - 1) / lanes * lanes;
+    a->E = (s->E + lanes - 1) / lanes * lanes;
     a->share = (size_t)(QUERIES * (2 * s->D + s->E + a->D + a->E + 4 * KEYS + 4) + KEYS);
     size_t rows;
     const int64_t units = a->parts > 1 ? heads * a->parts : threads;
@@ -86,10 +87,12 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *a = *(const plan *)p->draft;
     a->problem = p;
     const fac_attention_shape *s = &a->shape;
-    a->q = fac_attention_place_of(&p->in[Q], s->H), a->y = fac_attention_place_of(&p->in[Y], s->H);
+    a->q = fac_attention_place_of(&p->in[Q], s->H);
+    a->y = fac_attention_place_of(&p->in[Y], s->H);
     a->dy = fac_attention_place_of(&p->in[DY], s->H),
     a->lse = (fac_attention_place){ s->H * s->Q, s->Q, 1 };
-    a->k = fac_attention_place_of(&p->in[K], s->G), a->v = fac_attention_place_of(&p->in[V], s->G);
+    a->k = fac_attention_place_of(&p->in[K], s->G);
+    a->v = fac_attention_place_of(&p->in[V], s->G);
     if (p->out[Q].type.dtype) a->dq = fac_attention_place_of(&p->out[Q], s->H);
     if (p->out[K].type.dtype) a->dk = fac_attention_place_of(&p->out[K], s->G);
     if (p->out[V].type.dtype) a->dv = fac_attention_place_of(&p->out[V], s->G);
@@ -239,7 +242,9 @@ static bool weights(const job *j, const block *b, int64_t first, int64_t n) {
     product(s, FAC_ATTENTION_ROWS, v, n, wide);
     const float *mask = f.mask;
     for (int64_t at = 0; at < wide; at += 2 * lanes) {
-        f.s = b->s + at, f.mask = mask ? mask + at : NULL, f.top = b->lse + at,
+        f.s = b->s + at;
+        f.mask = mask ? mask + at : NULL;
+        f.top = b->lse + at;
         f.vectors = wide - at > lanes ? 2 : 1;
         f.last = all ? NULL : b->last + at;
         s->attention->grad(&f, b->d + at, b->along + at);
@@ -321,19 +326,18 @@ static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     const plan *a = j->a;
     const fac_attention_shape *s = &a->shape;
     const int64_t lanes = s->cpu->simd->lanes, size = s->T * (a->D + a->E);
-    block b = { .qt = j->work + (size_t)thread * a->share };
-    b.dyt = b.qt + QUERIES * s->D, b.dq = b.dyt + QUERIES * s->E, b.q = b.dq + QUERIES * s->D,
-    b.dy = b.q + QUERIES * a->D;
-    b.s = b.dy + QUERIES * a->E, b.d = b.s + QUERIES * KEYS, b.mask = b.d + QUERIES * KEYS,
-    b.stage = b.mask + QUERIES * KEYS;
-    b.lse = b.stage + QUERIES * KEYS, b.along = b.lse + QUERIES, b.sum = b.along + QUERIES,
-    b.last = b.sum + QUERIES;
-    b.bias = b.last + QUERIES;
+    block b = { 0 };
+    float **const places[] = { &b.qt,   &b.dyt,   &b.dq,  &b.q,     &b.dy,  &b.s,    &b.d,
+                               &b.mask, &b.stage, &b.lse, &b.along, &b.sum, &b.last, &b.bias };
+    const int64_t wide[] = { s->D, s->E, s->D, a->D, a->E, KEYS, KEYS, KEYS, KEYS, 1, 1, 1, 1, 1 };
+    float *at = j->work + (size_t)thread * a->share;
+    for (size_t k = 0; k < sizeof places / sizeof *places; at += QUERIES * wide[k++])
+        *places[k] = at;
     for (int64_t unit = first; unit < last; unit++) {
         const int64_t head = unit / a->parts, part = unit % a->parts, batch = head / s->G,
                       group = head % s->G;
         b.sums = j->sums + (a->parts > 1 ? unit : thread) * size;
-        b.k = j->k + batch * a->k.batch + group * a->k.head,
+        b.k = j->k + batch * a->k.batch + group * a->k.head;
         b.v = j->v + batch * a->v.batch + group * a->v.head;
         memset(b.sums, 0, (size_t)size * sizeof *b.sums);
         for (int64_t i = a->blocks * part / a->parts; i < a->blocks * (part + 1) / a->parts; i++) {

@@ -8,7 +8,7 @@
 #define FACULA_CPU_BITS_TABLES_H
 #include "backends/cpu/bits/bits.h"
 
-enum { FAC_TABLE_OUTPUTS = 64, FAC_TABLE_PLANES = 4, FAC_TABLE_CHUNK = 4 };
+enum { FAC_TABLE_OUTPUTS = 64, FAC_TABLE_PLANES = 4 };
 
 /* Of a pixel, in 16 bits: 64 sums, in a form that put and compare know. */
 typedef uint16_t fac_bit_table_sums[FAC_BIT_RUN][FAC_TABLE_OUTPUTS];

@@ -56,7 +56,9 @@ static void item(void *arg, int i, int thread) {
     (void)thread;
     const int64_t first = g->P * band / p->bands, end = g->P * (band + 1) / p->bands,
                   rows = p->e.loops ? 1 : end - first;
-    t.rows = rows, t.x_next = g->stride[1] * p->x.stride[2], t.y_next = p->y.stride[2],
+    t.rows = rows;
+    t.x_next = g->stride[1] * p->x.stride[2];
+    t.y_next = p->y.stride[2];
     t.r_next = p->r.stride[2];
     for (int64_t row = first; row < end; row += rows) {
         t.x = x + row * t.x_next;

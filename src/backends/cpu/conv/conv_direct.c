@@ -80,18 +80,20 @@ static void put_tiles(const fac_direct_plan *p, fac_conv_tile *t, const images *
     const bool two = p->kind == FAC_DIRECT_TWO_ROWS && m > p->width;
     const int64_t rows = two ? 2 : 1;
     if (p->across == 1) {
-        t->x_next = rows * p->x_across, t->y_next = rows * p->y.stride[2],
+        t->x_next = rows * p->x_across;
+        t->y_next = rows * p->y.stride[2];
         t->r_next = rows * r->stride[2];
         t->mask_next = rows * p->mask.stride[2];
     }
     if (p->kind == FAC_DIRECT_TWO_ROWS) row *= 2;
-    t->x0 = at->x + row * p->x_across + q * t->x_pixel,
+    t->x0 = at->x + row * p->x_across + q * t->x_pixel;
     t->x1 = t->x0 + (two ? p->x_across : half * t->x_pixel);
-    t->y0 = at->y + row * p->y.stride[2] + q * lanes,
+    t->y0 = at->y + row * p->y.stride[2] + q * lanes;
     t->y1 = t->y0 + (two ? p->y.stride[2] : half * lanes);
-    if (at->r)
-        t->r0 = at->r + row * r->stride[2] + q * lanes,
+    if (at->r) {
+        t->r0 = at->r + row * r->stride[2] + q * lanes;
         t->r1 = t->r0 + (two ? r->stride[2] : half * lanes);
+    }
     if (!at->mask) return;
     t->mask0 = at->mask + row * p->mask.stride[2] + q * lanes;
     t->mask1 = t->mask0 + (two ? p->mask.stride[2] : half * lanes);
@@ -120,18 +122,27 @@ static void do_tiles(const job *j, images at, const fac_direct_chunk *s, int64_t
     const int64_t taps = p->g.R * p->g.S;
     const bool adds = c0 > 0, last = c0 + channels == s->channels;
     fac_conv_tile t = p->tile;
-    t.w = j->w + s->at + c0 * taps * n * lanes, t.bias = j->b ? j->b + s->out * lanes : NULL,
+    t.w = j->w + s->at + c0 * taps * n * lanes;
+    t.bias = j->b ? j->b + s->out * lanes : NULL;
     t.channels = (int)channels;
-    t.ahead = t.w + (lines ? channels * taps * n * lanes : 0), t.ahead_lines = lines;
+    t.ahead = t.w + (lines ? channels * taps * n * lanes : 0);
+    t.ahead_lines = lines;
     fac_conv_tile_kernel *const(*kernels)[3] = simd->tile[p->kind == FAC_DIRECT_LIST ? FAC_TILE_LIST
                                                           : t.x_pixel == lanes       ? FAC_TILE_NEAR
                                                                                      : FAC_TILE_ANY]
                                                    .of;
     at = moved(p, at, 0, s->out);
     at.x += (s->block + c0 / lanes) * p->x.stride[1] + p->x_start;
-    if (adds)
-        at.r = at.y, t.bias = NULL, t.here = true; /* what is there has its bias and its residual */
-    if (!last) at.mask = NULL, t.lo = -INFINITY, t.hi = INFINITY;
+    if (adds) {
+        at.r = at.y; /* what is there has its bias and its residual */
+        t.bias = NULL;
+        t.here = true;
+    }
+    if (!last) {
+        at.mask = NULL;
+        t.lo = -INFINITY;
+        t.hi = INFINITY;
+    }
     t.past = j->past && last;
 
     /* a row is `larger` tiles of size + 1 pixels, then those of `size`; each kind is one call */
@@ -150,7 +161,10 @@ static void do_tiles(const job *j, images at, const fac_direct_chunk *s, int64_t
         if (p->e.loops && last) finish(p, &t, m, n);
         from += count;
         i += count;
-        if (i >= p->across) row += i / p->across, i = 0;
+        if (i >= p->across) {
+            row += i / p->across;
+            i = 0;
+        }
     }
 }
 

@@ -134,7 +134,7 @@ bool fac_direct_tables(fac_direct_plan *p) {
     for (int64_t i = 0; i < n; i++) {
         const int64_t row = i / p->g.Q, q = i % p->g.Q;
         p->x_at[i] = row * p->x_across + q * p->tile.x_pixel;
-        p->y_at[i] = row * p->y.stride[2] + q * lanes,
+        p->y_at[i] = row * p->y.stride[2] + q * lanes;
         p->r_at[i] = row * p->r.stride[2] + q * lanes;
         p->mask_at[i] = row * p->mask.stride[2] + q * lanes;
     }

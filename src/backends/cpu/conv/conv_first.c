@@ -67,7 +67,10 @@ static void do_row(const job *j, const float *x, int64_t x_block, int64_t image,
         t.x1 = t.x0 + half * t.x_pixel;
         t.y0 = y + q * lanes;
         t.y1 = t.y0 + half * lanes;
-        if (r) t.r0 = r + q * lanes, t.r1 = t.r0 + half * lanes;
+        if (r) {
+            t.r0 = r + q * lanes;
+            t.r1 = t.r0 + half * lanes;
+        }
         simd->tile[FAC_TILE_PLANAR].of[m][n - 1](&t);
         for (int k = 0; k < n && p->e.loops; k++)
             fac_epilogue_run(&p->e, t.y0 + k * t.y_vector, (size_t)(m * lanes));

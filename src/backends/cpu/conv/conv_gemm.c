@@ -147,7 +147,8 @@ static bool settle(plan *p) {
     const fac_conv_geom *g = &p->g;
     const fac_simd *s = p->cpu->simd;
     int64_t threads = p->cpu->pool.threads, wide = 2 * s->lanes;
-    p->M = g->K / g->groups, p->N = g->O * g->P * g->Q,
+    p->M = g->K / g->groups;
+    p->N = g->O * g->P * g->Q;
     p->K = g->C / g->groups * g->T * g->R * g->S;
     p->panels = fac_gemm_panels(s, p->N);
     /* as many panels as half the cache of a core takes, but items for all threads */
@@ -203,13 +204,20 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     return true;
 }
 
+/* Of an image that is one row: output q sees pixel q alone. */
+static bool is_pointwise(const fac_conv_geom *g) {
+    const bool one_tap = g->T * g->R * g->S == 1, one_row = g->D * g->H == 1 && g->O * g->P == 1;
+    const bool padded = g->pad[0] || g->pad[1] || g->pad[2];
+    return one_tap && one_row && !padded && g->W == g->Q && (g->stride[2] == 1 || g->W == 1);
+}
+
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     plan *q = fac_alloc(1, sizeof *q);
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/gemm: no memory for a plan", p->node->op->name);
     *q = *(const plan *)p->draft;
     fac_conv_flatten(&q->g);
-    q->pointwise = q->g.S == 1 && q->g.Q == q->N && q->g.W == q->N;
+    q->pointwise = is_pointwise(&q->g);
     q->x = p->in[0].layout;
     q->b = p->in[2].layout;
     q->y = p->out[0].layout;

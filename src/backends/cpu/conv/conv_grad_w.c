@@ -137,7 +137,8 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     p->M = g->C / g->groups * g->T * g->R * g->S;
     p->N = g->K / g->groups;
     p->K = g->N * p->plane;
-    p->panels = fac_gemm_panels(s, p->N), p->tiles = fac_gemm_tiles(s, p->M);
+    p->panels = fac_gemm_panels(s, p->N);
+    p->tiles = fac_gemm_tiles(s, p->M);
     p->items = (2 * p->cpu->pool.threads + g->groups - 1) / g->groups;
     if (p->items * TILES_OF_ITEM < p->tiles)
         p->items = (p->tiles + TILES_OF_ITEM - 1) / TILES_OF_ITEM;

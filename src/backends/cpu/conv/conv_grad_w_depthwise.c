@@ -85,7 +85,8 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     int64_t lanes = p->cpu->simd->lanes;
     if (!fac_cpu_conv_grad(problem, &p->g) || g->rank != 2 || g->groups != g->C || g->K != g->C)
         return false;
-    p->blocks = (g->C + lanes - 1) / lanes, p->taps = g->R * g->S;
+    p->blocks = (g->C + lanes - 1) / lanes;
+    p->taps = g->R * g->S;
     p->strip = g->Q < STRIP_PIXELS ? STRIP_PIXELS / g->Q : 1;
     p->parts = p->blocks >= ITEMS ? 1 : (ITEMS + p->blocks - 1) / p->blocks;
     if (p->parts > g->N * g->P) p->parts = g->N * g->P;

@@ -149,7 +149,7 @@ typedef struct group {
 static group group_of(const plan *p, int64_t i) {
     int64_t b = i % p->block_groups, c = i / p->block_groups % p->chunk_groups;
     group g = { p->blocks * b / p->block_groups, 0, p->chunks * c / p->chunk_groups, 0 };
-    g.blocks = p->blocks * (b + 1) / p->block_groups - g.block,
+    g.blocks = p->blocks * (b + 1) / p->block_groups - g.block;
     g.chunks = p->chunks * (c + 1) / p->chunk_groups - g.chunk;
     return g;
 }
@@ -250,7 +250,8 @@ static void group_up(plan *p) {
         else
             b = (b + 1) / 2;
     }
-    p->block_groups = (p->blocks + b - 1) / b, p->chunk_groups = (p->chunks + c - 1) / c;
+    p->block_groups = (p->blocks + b - 1) / b;
+    p->chunk_groups = (p->chunks + c - 1) / c;
     p->few_blocks = (p->blocks + p->block_groups - 1) / p->block_groups;
     p->few_chunks = (p->chunks + p->chunk_groups - 1) / p->chunk_groups;
 }

@@ -165,7 +165,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     j.put = j.u + (size_t)(p->blocks > 1 ? p->groups * p->bundles : pool->threads) * p->sums;
     (void)d, (void)err;
     for (; j.block < p->blocks; j.block++) {
-        j.first = block_begin(p, j.block), j.count = block_begin(p, j.block + 1) - j.first;
+        j.first = block_begin(p, j.block);
+        j.count = block_begin(p, j.block + 1) - j.first;
         fac_parallel(pool, (int)((p->c_blocks + p->k_blocks) * RANGES), transform, &j);
         fac_parallel(pool, (int)(p->groups * p->bundles), item, &j);
     }
@@ -182,7 +183,7 @@ static void share(plan *p) {
     p->group = p->c_blocks;
     p->together = p->chunks;
     for (;;) {
-        p->groups = (p->c_blocks + p->group - 1) / p->group,
+        p->groups = (p->c_blocks + p->group - 1) / p->group;
         p->bundles = (p->chunks + p->together - 1) / p->together;
         bool large = p->group * p->together > room && p->group * p->together > 1;
         if (!large && (p->groups * p->bundles >= ITEMS || p->group * p->together == 1)) break;
@@ -191,7 +192,7 @@ static void share(plan *p) {
         else
             p->group = (p->group + 1) / 2;
     }
-    p->group = (p->c_blocks + p->groups - 1) / p->groups,
+    p->group = (p->c_blocks + p->groups - 1) / p->groups;
     p->together = (p->chunks + p->bundles - 1) / p->bundles;
 }
 
@@ -222,7 +223,8 @@ static bool settle(plan *p, int kind, const fac_problem *problem, size_t *work) 
         g->K > INT_MAX / (2 * RANGES))
         return false;
     p->tiles = fac_tiles_of(p->w, g);
-    p->c_blocks = (g->C + lanes - 1) / lanes, p->k_blocks = (g->K + lanes - 1) / lanes;
+    p->c_blocks = (g->C + lanes - 1) / lanes;
+    p->k_blocks = (g->K + lanes - 1) / lanes;
     p->chunks = fac_chunks(g->K, (int)lanes);
     share(p);
     if (p->groups > INT_MAX / p->bundles) return false;
@@ -234,7 +236,7 @@ static bool settle(plan *p, int kind, const fac_problem *problem, size_t *work) 
         if (traffic(p, more) < traffic(p, p->blocks)) p->blocks = more;
     p->most = (p->tiles.count + p->blocks - 1) / p->blocks;
     /* odd numbers of vectors between the points keep them on different sets of the first cache */
-    p->v_point = (p->c_blocks * p->most | 1) * lanes,
+    p->v_point = (p->c_blocks * p->most | 1) * lanes;
     p->d_point = (p->k_blocks * p->most | 1) * lanes;
     p->u_point = (p->group * lanes * 2 | 1) * lanes;
     p->sums = (size_t)(p->together * points(p) * p->u_point);

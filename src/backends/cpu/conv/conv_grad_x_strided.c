@@ -201,10 +201,15 @@ static void item(void *arg, int i, int thread) {
     const plan *p = j.p;
     int64_t chunk, band, image;
     (void)thread;
-    if (p->depthwise)
-        chunk = i % p->chunks, band = i / p->chunks % p->bands, image = i / p->chunks / p->bands;
-    else
-        band = i % p->bands, image = i / p->bands % p->g.N, chunk = i / p->bands / p->g.N;
+    if (p->depthwise) {
+        chunk = i % p->chunks;
+        band = i / p->chunks % p->bands;
+        image = i / p->chunks / p->bands;
+    } else {
+        band = i % p->bands;
+        image = i / p->bands % p->g.N;
+        chunk = i / p->bands / p->g.N;
+    }
     int64_t block = p->depthwise ? chunk : 2 * chunk;
     j.dy += image * p->dy.stride[0] + (p->depthwise ? block * p->dy.stride[1] : 0);
     j.dx += image * p->dx.stride[0] + block * p->dx.stride[1];

@@ -24,7 +24,8 @@ void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t widt
         const int m = (int)(k ? size : size + 1), half = (m + 1) / 2;
         t.tiles = k ? tiles - larger : larger;
         if (!t.tiles) continue;
-        t.x1 = t.x0 + half * t.x_pixel, t.y1 = t.y0 + half * s->lanes,
+        t.x1 = t.x0 + half * t.x_pixel;
+        t.y1 = t.y0 + half * s->lanes;
         t.r1 = t.r0 ? t.r0 + half * s->lanes : NULL;
         fac_conv_tile_kernel *kernel = s->tile[kind].of[m][n - 1];
         (kernel ? kernel : s->tile[kind].of[m][1])(&t);
@@ -114,15 +115,18 @@ static bool take(const fac_graph *body, const fac_node **n, const fac_value **no
     const fac_node *c = *n;
     if (!c || !FAC_IS(c, conv2d) || c->in[0] != *now || c->body[0] || !fac_conv_geometry(c, &to->g))
         return false;
-    to->w = input_of(body, c->in[1]), to->b = c->nin > 2 ? input_of(body, c->in[2]) : -1;
+    to->w = input_of(body, c->in[1]);
+    to->b = c->nin > 2 ? input_of(body, c->in[2]) : -1;
     if (to->w < 0 || to->w >= FAC_OFFER_PACKED || to->b >= FAC_OFFER_PACKED) return false;
     if (c->nin > 2 && c->in[2] && to->b < 0) return false;
     *n = c->next;
     *now = c->out[0];
     to->lo = -INFINITY;
     to->hi = INFINITY;
-    if (*n && (*n)->nin > 0 && (*n)->in[0] == *now && fac_cpu_is_clip(*n, &to->lo, &to->hi))
-        *now = (*n)->out[0], *n = (*n)->next;
+    if (*n && (*n)->nin > 0 && (*n)->in[0] == *now && fac_cpu_is_clip(*n, &to->lo, &to->hi)) {
+        *now = (*n)->out[0];
+        *n = (*n)->next;
+    }
     return true;
 }
 

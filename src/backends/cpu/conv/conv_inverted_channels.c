@@ -139,10 +139,13 @@ static void project(const fac_inverted_job *j, const float *strip, const share *
         t.channels = (int)s->channels;
         t.x_block = p->d_plane;
         t.x0 = strip;
-        t.y_vector = part ? pixels * lanes : p->y.stride[1],
+        t.y_vector = part ? pixels * lanes : p->y.stride[1];
         t.y0 = (part ? part : y) + 2 * k * t.y_vector;
         if (part) t.bias = NULL;
-        if (r) t.r_vector = p->r.stride[1], t.r0 = r + 2 * k * t.r_vector;
+        if (r) {
+            t.r_vector = p->r.stride[1];
+            t.r0 = r + 2 * k * t.r_vector;
+        }
         if (k + 1 < chunks) {
             t.ahead =
                 t.w +

@@ -168,7 +168,8 @@ static bool settle(plan *p) {
     p->N = g->O * g->P * g->Q;
     p->K = g->C / g->groups * g->T * g->R * g->S;
     p->wide = 2 * s->lanes * (int64_t)sizeof(float) / (int64_t)sizeof(double);
-    p->tiles = (p->M + s->rows - 1) / s->rows, p->panels = (p->N + p->wide - 1) / p->wide;
+    p->tiles = (p->M + s->rows - 1) / s->rows;
+    p->panels = (p->N + p->wide - 1) / p->wide;
     const int64_t slabs = (p->K + SLAB - 1) / SLAB;
     p->depth = padded((p->K + slabs - 1) / slabs);
     const int64_t room = (int64_t)(p->cpu->l2 / 2 / sizeof(double)) / (p->depth * p->wide);

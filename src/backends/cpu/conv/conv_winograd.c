@@ -56,13 +56,10 @@ static void input(const job *j, int64_t t, int64_t block, float *v, int64_t v_pl
     int64_t image, row, column;
     fac_tile_copy copy;
     fac_tile_place(&p->tiles, t, &image, &row, &column);
-    const fac_plane plane = { j->x + image * p->x.stride[0] + block * p->x.stride[1],
-                              g->H,
-                              g->W,
-                              p->x.halo,
-                              p->x.stride[2],
-                              p->cpu->simd->lanes };
-    row = row * g->stride[1] - g->pad[1], column = column * g->stride[2] - g->pad[2];
+    const float *from = j->x + image * p->x.stride[0] + block * p->x.stride[1];
+    const fac_plane plane = { from, g->H, g->W, p->x.halo, p->x.stride[2], p->cpu->simd->lanes };
+    row = row * g->stride[1] - g->pad[1];
+    column = column * g->stride[2] - g->pad[2];
     const float *x = fac_tile_window(&plane, row, column, p->tiles.window, copy, &row);
     p->w->in_tile(x, row, v, p->v_point, v_plane);
 }
@@ -80,7 +77,8 @@ static void output(const job *j, int64_t t, int64_t block, const float *m) {
     int64_t image, row, column, lanes = p->cpu->simd->lanes, out = p->w->out / p->pool;
     const int64_t rows = p->g.P / p->pool, columns = p->g.Q / p->pool;
     fac_tile_place(&p->tiles, t, &image, &row, &column);
-    row /= p->pool, column /= p->pool;
+    row /= p->pool;
+    column /= p->pool;
     float *y = j->y + pixel_at(p, &p->y, image, block, row, column);
     fac_winograd_tile w = { .v = m,
                             .v_point = p->m_point,
@@ -89,12 +87,15 @@ static void output(const job *j, int64_t t, int64_t block, const float *m) {
                             .y_row = p->y.stride[2],
                             .lo = p->e.lo,
                             .hi = p->e.hi };
-    w.rows = (int)(rows - row < out ? rows - row : out),
+    w.rows = (int)(rows - row < out ? rows - row : out);
     w.columns = (int)(columns - column < out ? columns - column : out);
     w.past = j->past;
-    if (j->r) w.r = j->r + pixel_at(p, &p->r, image, block, row, column), w.r_row = p->r.stride[2];
+    if (j->r) {
+        w.r = j->r + pixel_at(p, &p->r, image, block, row, column);
+        w.r_row = p->r.stride[2];
+    }
     if (j->mask) {
-        w.mask = j->mask + pixel_at(p, &p->mask, image, block, row, column),
+        w.mask = j->mask + pixel_at(p, &p->mask, image, block, row, column);
         w.mask_row = p->mask.stride[2];
         w.mask_lo = p->e.mask_lo;
     }
@@ -115,7 +116,8 @@ static void fetch_outputs(const job *j, int64_t block, int64_t first, int64_t co
     for (int64_t i = from; i < to; i++) {
         int64_t image, row, column, k = block + i / count;
         fac_tile_place(&p->tiles, first + i % count, &image, &row, &column);
-        row /= p->pool, column /= p->pool;
+        row /= p->pool;
+        column /= p->pool;
         const float *y = j->y + pixel_at(p, &p->y, image, k, row, column);
         const int64_t rows = height - row < out ? height - row : out, floats = out * lanes;
         for (int64_t a = 0; a < rows && !j->past; a++)
@@ -164,8 +166,10 @@ static void chunk(const job *j, int64_t chunk_, int64_t first, int64_t count, co
         fetch_outputs(j, 2 * chunk_, first, count, n * count * k / n2, n * count * (k + 1) / n2);
         if (larger) s->tile[FAC_TILE_PRODUCTS].of[rows + 1][n - 1](&t);
         int64_t done = larger * (rows + 1) * lanes;
-        t.x0 += done, t.y0 += done, t.ahead += larger * lines * depth * blocks * 16,
-            t.tiles = tiles - larger;
+        t.x0 += done;
+        t.y0 += done;
+        t.ahead += larger * lines * depth * blocks * 16;
+        t.tiles = tiles - larger;
         s->tile[FAC_TILE_PRODUCTS].of[rows][n - 1](&t);
     }
     for (int k = 0; k < n; k++)
@@ -229,7 +233,8 @@ static void run_group(const plan *p, job *j) {
     }
     if (p->shared) {
         for (int64_t b = 0; b < p->blocks; b++) {
-            j->first = block_begin(p, b), j->count = block_begin(p, b + 1) - j->first;
+            j->first = block_begin(p, b);
+            j->count = block_begin(p, b + 1) - j->first;
             fac_parallel(pool, (int)blocks_of(p), inputs_of_block, j);
             fac_parallel(pool, (int)p->chunks, chunk_of_block, j);
         }
@@ -252,12 +257,15 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     if (p->biased) j.b = fac_span_packed(in[2]);
     if (p->e.residual >= 0) j.r = fac_span_floats(in[p->e.residual], &p->r);
     if (p->e.mask >= 0) j.mask = fac_span_floats(in[p->e.mask], &p->mask);
-    j.v = own_of(&j, p->cpu->pool.threads), j.made = (int32_t *)j.v;
+    j.v = own_of(&j, p->cpu->pool.threads);
+    j.made = (int32_t *)j.v;
     j.past = !p->e.loops && fac_cpu_writes_past(p->cpu, j.y);
     (void)d, (void)err;
     for (int64_t i = 0; i < p->whole.groups; i++) {
         run_group(p, &j);
-        j.x += C * p->x.stride[1], j.y += K * p->y.stride[1], j.u += fac_winograd_u_floats(p);
+        j.x += C * p->x.stride[1];
+        j.y += K * p->y.stride[1];
+        j.u += fac_winograd_u_floats(p);
         if (j.b) j.b += p->g.K;
         if (j.r) j.r += K * p->r.stride[1];
         if (j.mask) j.mask += K * p->mask.stride[1];
@@ -273,7 +281,9 @@ static bool geometry(plan *q, fac_device *d, const fac_problem *p) {
     q->pool = fac_conv_pooled(p) ? 2 : 1;
     if (q->pool > 1 && (q->e.residual >= 0 || q->e.mask >= 0)) return false;
     q->g = q->whole;
-    q->g.C /= q->whole.groups, q->g.K /= q->whole.groups, q->g.groups = 1;
+    q->g.C /= q->whole.groups;
+    q->g.K /= q->whole.groups;
+    q->g.groups = 1;
     return q->whole.groups == 1 ||
            (q->g.C % q->cpu->simd->lanes == 0 && q->g.K % q->cpu->simd->lanes == 0);
 }
@@ -294,7 +304,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     size_t packed, threads = (size_t)q.cpu->pool.threads;
     if (halo > FAC_HALO_MOST || g->N * g->P > INT_MAX / g->Q) return false;
     if (p->variant > FAC_WINOGRAD_VARIANTS || !fac_winograd_schedule(&q, p->variant)) return false;
-    o->variants = FAC_WINOGRAD_VARIANTS, o->version = FAC_WINOGRAD_VERSION;
+    o->variants = FAC_WINOGRAD_VARIANTS;
+    o->version = FAC_WINOGRAD_VERSION;
     size_t filters =
         fac_bias_bytes(q.whole.K, q.cpu->simd->lanes) * (size_t)fac_tiles_planes(&q.tiles);
     if (!fac_size_mul(filters, (size_t)g->C, &packed)) return false;
@@ -323,8 +334,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     (void)d;
     if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/winograd: no memory for a plan");
     *q = *(const plan *)p->draft;
-    q->turned = fac_conv_turned(p), q->biased = fac_conv_biased(p);
-    q->x = p->in[0].layout, q->y = p->out[0].layout;
+    q->turned = fac_conv_turned(p);
+    q->biased = fac_conv_biased(p);
+    q->x = p->in[0].layout;
+    q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     if (q->e.mask >= 0) q->mask = p->in[q->e.mask].layout;
     *out = q;
@@ -353,41 +366,34 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 
 /* ---- the six of them ---- */
 
-#define SOLVER(of, name_, kind)                                                                    \
-    .name = #of "/winograd_" name_, .op = &fac_op_##of, .how = &(const int){ kind },               \
+/* clang-format off */
+#define SOLVER(of, name_, kind) \
+    .name = #of "/winograd_" name_, .op = &fac_op_##of, .how = &(const int){ kind }, \
     .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run
-const fac_solver fac_cpu_conv_winograd_2x2 = { SOLVER(conv2d, "2x2", FAC_WINOGRAD_2_3),
-                                               .rank = 20 };
-const fac_solver fac_cpu_conv_winograd_4x4 = { SOLVER(conv2d, "4x4", FAC_WINOGRAD_4_3),
-                                               .rank = 10 };
-const fac_solver fac_cpu_conv_winograd_5x5 = { SOLVER(conv2d, "5x5", FAC_WINOGRAD_2_5),
-                                               .rank = 40 };
-const fac_solver fac_cpu_conv_winograd_4x4_5x5 = { SOLVER(conv2d, "4x4_5x5", FAC_WINOGRAD_4_5),
-                                                   .rank = 30 };
-const fac_solver fac_cpu_conv_winograd_2x2_strided = {
-    SOLVER(conv2d, "2x2_strided", FAC_WINOGRAD_2_3_STRIDED), .rank = 60
-};
-const fac_solver fac_cpu_conv_winograd_4x4_strided = {
-    SOLVER(conv2d, "4x4_strided", FAC_WINOGRAD_4_3_STRIDED), .rank = 50
-};
-const fac_solver fac_cpu_conv_pool_winograd_2x2 = {
-    SOLVER(conv2d_max_pool, "2x2", FAC_WINOGRAD_2_3), .rank = 80
-};
-const fac_solver fac_cpu_conv_pool_winograd_4x4 = {
-    SOLVER(conv2d_max_pool, "4x4", FAC_WINOGRAD_4_3), .rank = 70
-};
-const fac_solver fac_cpu_conv_pool_winograd_5x5 = {
-    SOLVER(conv2d_max_pool, "5x5", FAC_WINOGRAD_2_5), .rank = 100
-};
-const fac_solver fac_cpu_conv_pool_winograd_4x4_5x5 = {
-    SOLVER(conv2d_max_pool, "4x4_5x5", FAC_WINOGRAD_4_5), .rank = 90
-};
-const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = {
-    SOLVER(conv2d_grad_x, "2x2", FAC_WINOGRAD_2_3), .rank = 410
-};
-const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = {
-    SOLVER(conv2d_grad_x, "4x4", FAC_WINOGRAD_4_3), .rank = 400
-};
-const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = {
-    SOLVER(conv2d_grad_x, "5x5", FAC_WINOGRAD_2_5), .rank = 420
-};
+const fac_solver fac_cpu_conv_winograd_2x2 = { .rank = 20,
+    SOLVER(conv2d, "2x2", FAC_WINOGRAD_2_3) };
+const fac_solver fac_cpu_conv_winograd_4x4 = { .rank = 10,
+    SOLVER(conv2d, "4x4", FAC_WINOGRAD_4_3) };
+const fac_solver fac_cpu_conv_winograd_5x5 = { .rank = 40,
+    SOLVER(conv2d, "5x5", FAC_WINOGRAD_2_5) };
+const fac_solver fac_cpu_conv_winograd_4x4_5x5 = { .rank = 30,
+    SOLVER(conv2d, "4x4_5x5", FAC_WINOGRAD_4_5) };
+const fac_solver fac_cpu_conv_winograd_2x2_strided = { .rank = 60,
+    SOLVER(conv2d, "2x2_strided", FAC_WINOGRAD_2_3_STRIDED) };
+const fac_solver fac_cpu_conv_winograd_4x4_strided = { .rank = 50,
+    SOLVER(conv2d, "4x4_strided", FAC_WINOGRAD_4_3_STRIDED) };
+const fac_solver fac_cpu_conv_pool_winograd_2x2 = { .rank = 80,
+    SOLVER(conv2d_max_pool, "2x2", FAC_WINOGRAD_2_3) };
+const fac_solver fac_cpu_conv_pool_winograd_4x4 = { .rank = 70,
+    SOLVER(conv2d_max_pool, "4x4", FAC_WINOGRAD_4_3) };
+const fac_solver fac_cpu_conv_pool_winograd_5x5 = { .rank = 100,
+    SOLVER(conv2d_max_pool, "5x5", FAC_WINOGRAD_2_5) };
+const fac_solver fac_cpu_conv_pool_winograd_4x4_5x5 = { .rank = 90,
+    SOLVER(conv2d_max_pool, "4x4_5x5", FAC_WINOGRAD_4_5) };
+const fac_solver fac_cpu_conv_grad_x_winograd_2x2 = { .rank = 410,
+    SOLVER(conv2d_grad_x, "2x2", FAC_WINOGRAD_2_3) };
+const fac_solver fac_cpu_conv_grad_x_winograd_4x4 = { .rank = 400,
+    SOLVER(conv2d_grad_x, "4x4", FAC_WINOGRAD_4_3) };
+const fac_solver fac_cpu_conv_grad_x_winograd_5x5 = { .rank = 420,
+    SOLVER(conv2d_grad_x, "5x5", FAC_WINOGRAD_2_5) };
+/* clang-format on */

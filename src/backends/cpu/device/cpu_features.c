@@ -132,7 +132,9 @@ fac_status fac_cpu_detect(fac_cpu *c, const char *isa, fac_error *err) {
     c->l2 = cache(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
     c->l3 = third_cache(cache(_SC_LEVEL3_CACHE_SIZE, 8 << 20));
 #else
-    c->l1 = cache(-1, 32 << 10), c->l2 = cache(-1, 512 << 10), c->l3 = cache(-1, 8 << 20);
+    c->l1 = cache(-1, 32 << 10);
+    c->l2 = cache(-1, 512 << 10);
+    c->l3 = cache(-1, 8 << 20);
 #endif
     /* Two fused multiply-adds a cycle at 3 GHz; 20 GB/s a core, of memory a quarter of that after
      * the fourth.  Only ratios matter: estimates are compared with each other and with those of

@@ -43,7 +43,8 @@ static inline bool fac_elements_of(const fac_problem *p, fac_elements *to) {
     *to = (fac_elements){ .size = x->d[at],
                           .count = fac_dims_count(d),
                           .dtype = p->in[1].type.dtype };
-    to->bytes = (int64_t)fac_copy_size(to->dtype), to->at = p->in[1].layout.offset * to->bytes;
+    to->bytes = (int64_t)fac_copy_size(to->dtype);
+    to->at = p->in[1].layout.offset * to->bytes;
     fac_element_loop loops[FAC_DIMS];
     int n = 0; /* from the last one to the first */
     for (int k = x->n - 1; k >= 0; step *= x->d[k], each *= d->d[k], k--) {
@@ -97,7 +98,8 @@ static inline void fac_elements_walk(const fac_elements *e, int split, int64_t f
             index += e->loop[k].each;
             x += e->loop[k].step;
             if (++turn[k] < to[k]) break;
-            index -= (to[k] - from[k]) * e->loop[k].each, x -= (to[k] - from[k]) * e->loop[k].step;
+            index -= (to[k] - from[k]) * e->loop[k].each;
+            x -= (to[k] - from[k]) * e->loop[k].step;
             turn[k] = from[k];
         }
         if (k < 0) return;

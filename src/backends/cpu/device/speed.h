@@ -14,6 +14,8 @@ typedef struct fac_cpu_speed {
     double bits_step;  /* ...of counting bits, */
     double table_step; /* ...and of tables of sums, which are made first */
     double chunk;      /* a meeting of all threads within a step */
+    double reorder;    /* bringing a value into another layout, besides its bytes, ... */
+    double reordered;  /* ...which are so many a second, both ways together: of 0.1 to 3 MB */
     /* Of one core, a second. */
     double chain_bytes;  /* a chain's steps: bytes of their widest type */
     double exponentials; /* softmax's numbers */

@@ -183,7 +183,10 @@ static bool put_outs(builder *b, const fac_problem *p) {
             at ? at->slot : slot_of(b, key, as); /* not there yet: an input that is passed on */
         if (slot < 0 || !computable(dtype)) return false;
         if (slot < FAC_CHAIN_SOURCES) c->source[slot].copy = true;
-        c->outs++, c->out[k].slot = slot, c->out[k].as = as, c->out[k].dtype = dtype;
+        c->outs++;
+        c->out[k].slot = slot;
+        c->out[k].as = as;
+        c->out[k].dtype = dtype;
     }
     return true;
 }

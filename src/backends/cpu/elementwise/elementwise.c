@@ -203,7 +203,10 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
     s.raw = s.scratch + slot * (size_t)c->slots;
     s.via = s.raw + fac_elementwise_raw(e);
     bool past[FAC_CHAIN_OUTS], any = false;
-    for (int k = 0; k < c->outs; k++) past[k] = goes_past(e, k, in, outs), any |= past[k];
+    for (int k = 0; k < c->outs; k++) {
+        past[k] = goes_past(e, k, in, outs);
+        any |= past[k];
+    }
     const int direct = direct_out(e, past);
     int64_t cuts = (e->span + e->block - 1) / e->block;
     for (int i = 0; i < c->slots; i++) s.slot[i] = s.scratch + slot * (size_t)i;
@@ -224,7 +227,10 @@ void fac_elementwise_run(const fac_elementwise *e, const fac_span *in, const fac
     for (int64_t u = first; u < last; u++) {
         int64_t at = u % cuts * e->block, n = e->span - at < e->block ? e->span - at : e->block;
         int64_t rest = u / cuts, index[FAC_WALK_DIMS];
-        for (int k = e->outer - 1; k >= 0; k--) index[k] = rest % e->d[k], rest /= e->d[k];
+        for (int k = e->outer - 1; k >= 0; k--) {
+            index[k] = rest % e->d[k];
+            rest /= e->d[k];
+        }
         for (int i = 0; i < c->sources; i++) {
             char *base = source[i];
             for (int k = 0; k < e->outer; k++)

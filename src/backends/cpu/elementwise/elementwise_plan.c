@@ -212,7 +212,10 @@ bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_eleme
     if (!fac_chain_build(p, isa, c)) return false;
     e->n = dims->n;
     memcpy(e->d, dims->d, sizeof dims->d);
-    if (f.block > 0) e->d[f.axis] = (e->d[f.axis] + f.block - 1) / f.block, e->d[e->n++] = f.block;
+    if (f.block > 0) {
+        e->d[f.axis] = (e->d[f.axis] + f.block - 1) / f.block;
+        e->d[e->n++] = f.block;
+    }
 
     for (int i = 0; i < c->sources; i++) {
         const int k = c->source[i].input;

@@ -126,9 +126,11 @@ static bool recognized(const fac_problem *p, const fac_simd *simd, biases known,
             if (clipped || e->loops || !add_mask(p, n, now, e)) return false;
         } else if (n->in[0] != now)
             return false;
-        else if (!clipped && !e->loops && fac_cpu_is_clip(n, &lo, &hi))
-            e->lo = lo, e->hi = hi, clipped = true;
-        else if (!add_loop(n, simd, e))
+        else if (!clipped && !e->loops && fac_cpu_is_clip(n, &lo, &hi)) {
+            e->lo = lo;
+            e->hi = hi;
+            clipped = true;
+        } else if (!add_loop(n, simd, e))
             return false;
         now = n->out[0];
     }

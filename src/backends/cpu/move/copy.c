@@ -64,7 +64,9 @@ static void put_piece(fac_copy *c, nest t) {
             t.d[j] = t.d[j - 1];
             t.from[j] = t.from[j - 1];
             t.to[j] = t.to[j - 1];
-            t.d[j - 1] = d, t.from[j - 1] = f, t.to[j - 1] = o;
+            t.d[j - 1] = d;
+            t.from[j - 1] = f;
+            t.to[j - 1] = o;
         }
     int n = 0;
     for (int k = 0; k < t.n; k++) {
@@ -96,7 +98,9 @@ static void put_piece(fac_copy *c, nest t) {
             p->from[k] = p->from[k + 1];
             p->to[k] = p->to[k + 1];
         }
-        p->d[q - 1] = d, p->from[q - 1] = f, p->to[q - 1] = o;
+        p->d[q - 1] = d;
+        p->from[q - 1] = f;
+        p->to[q - 1] = o;
     }
     p->kind = turn >= 0                                ? FAC_COPY_TURN
               : p->to[q] == size && p->from[q] == size ? FAC_COPY_RUN
@@ -143,7 +147,8 @@ static void put_axes(fac_copy *c, const fac_dims *dims, const fac_layout *from,
         nest s = t;
         int64_t at = cut[part], count = cut[part + 1] - at;
         if (count == 0 && !(n == 0 && part == 2)) continue;
-        s.from_at += place(from, k, at, size), s.to_at += place(to, k, at, size);
+        s.from_at += place(from, k, at, size);
+        s.to_at += place(to, k, at, size);
         put_dim(&s, count / inner[part], place(from, k, inner[part], size),
                 place(to, k, inner[part], size));
         if (part == 0)

@@ -31,7 +31,10 @@ static bool window(const fac_problem *p, int k, fac_layout *out) {
     if (!fac_known_move_of(p, k, &known) || !p->node->op->move(&known.move, to, &input, first))
         return false;
     *out = (fac_layout){ .offset = l->offset };
-    if (l->block > 0) out->axis = -1, out->block = l->block;
+    if (l->block > 0) {
+        out->axis = -1;
+        out->block = l->block;
+    }
     for (int j = 0; j < x->n; j++) {
         if (l->block == 0 || l->axis != j)
             out->offset += first[j] * l->stride[j];

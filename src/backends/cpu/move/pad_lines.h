@@ -64,7 +64,10 @@ static inline bool fac_pad_lines_of(const fac_problem *p, int pads, int axes, co
     }
     while (first < to->axis && !to->before[first] && x->d[first] == y->d[first])
         to->whole *= x->d[first++];
-    for (int k = 0; k <= to->axis; k++) to->x[k] = x->d[k], to->y[k] = y->d[k];
+    for (int k = 0; k <= to->axis; k++) {
+        to->x[k] = x->d[k];
+        to->y[k] = y->d[k];
+    }
     for (int k = first; k < to->axis; k++) to->lines *= to->y[k];
     return x->n > 0;
 }

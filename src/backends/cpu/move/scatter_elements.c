@@ -49,12 +49,14 @@ MEET(put, uint16_t, b)
 MEET(put, uint32_t, b)
 MEET(put, uint64_t, b)
 OF_INTEGER(int8_t, uint32_t)
-OF_INTEGER(int16_t, uint32_t) OF_INTEGER(int32_t, uint32_t) OF_INTEGER(int64_t, uint64_t)
-    OF_INTEGER(uint8_t, uint32_t) OF_INTEGER(uint16_t, uint32_t) OF_INTEGER(uint32_t, uint32_t)
-        OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float) OF_FLOAT(double)
+OF_INTEGER(int16_t, uint32_t)
+OF_INTEGER(int32_t, uint32_t)
+OF_INTEGER(int64_t, uint64_t)
+OF_INTEGER(uint8_t, uint32_t) OF_INTEGER(uint16_t, uint32_t) OF_INTEGER(uint32_t, uint32_t)
+    OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float) OF_FLOAT(double)
 #define ALL(T)                                                                                     \
     { NULL, add_##T, mul_##T, least_##T, most_##T }
-            static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
+        static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
     static meet *const of[FAC_DTYPES][5] = {
         [FAC_F32] = ALL(float),
         [FAC_F64] = ALL(double),
@@ -96,7 +98,8 @@ static bool build(const fac_problem *p, plan *g) {
     g->dtype = p->in[0].type.dtype;
     g->meet = meet_of(g->dtype, reduction);
     g->widened = reduction != FAC_SCATTER_NONE && (g->dtype == FAC_F16 || g->dtype == FAC_BF16);
-    g->element = (int64_t)fac_copy_size(g->dtype), g->all = fac_dims_count(&p->in[0].type.dims);
+    g->element = (int64_t)fac_copy_size(g->dtype);
+    g->all = fac_dims_count(&p->in[0].type.dims);
     g->x = p->in[0].layout.offset * g->element;
     g->u = p->in[2].layout.offset * g->element;
     g->y = p->out[0].layout.offset * g->element;
@@ -149,7 +152,8 @@ static void row(void *arg, int64_t first, int64_t x, int64_t n, int64_t step) {
     for (int64_t i = 0; i < n; i += AT_ONCE) {
         m.n = n - i < AT_ONCE ? n - i : AT_ONCE;
         fac_pick_many(&j->picks, first + i, m.n, place);
-        m.from = j->u + (first + i) * g->element, m.y = j->y + (x + i * step) * g->element;
+        m.from = j->u + (first + i) * g->element;
+        m.y = j->y + (x + i * step) * g->element;
         if (g->widened) {
             fac_convert(FAC_F32, wide, g->dtype, m.from, (size_t)m.n);
             m.from = wide;

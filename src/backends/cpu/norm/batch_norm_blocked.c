@@ -81,8 +81,10 @@ static int64_t strip_rows(const plan *p, int64_t from, int64_t end) {
 static void set_mask(const job *j, int64_t block, int64_t row, fac_lane_rows *t) {
     const plan *p = j->p;
     if (!p->masked) return;
-    t->mask = j->in[3] + row_at(p, &p->in[3], block, row), t->mask_row = p->in[3].stride[2];
-    t->mask_lo = (float)p->lo, t->mask_hi = (float)p->hi;
+    t->mask = j->in[3] + row_at(p, &p->in[3], block, row);
+    t->mask_row = p->in[3].stride[2];
+    t->mask_lo = (float)p->lo;
+    t->mask_hi = (float)p->hi;
 }
 
 static void measure(const job *j, int64_t block, int64_t from, int64_t end, moments *m) {
@@ -95,15 +97,18 @@ static void measure(const job *j, int64_t block, int64_t from, int64_t end, mome
                             .x_row = p->in[0].stride[2],
                             .rows = n,
                             .pixels = p->width };
-        if (p->gradient)
-            t.d = j->in[1] + row_at(p, &p->in[1], block, from), t.d_row = p->in[1].stride[2];
+        if (p->gradient) {
+            t.d = j->in[1] + row_at(p, &p->in[1], block, from);
+            t.d_row = p->in[1].stride[2];
+        }
         set_mask(j, block, from, &t);
         fac_lane_sums s;
         moments strip;
         p->cpu->simd->lane->sums(&t, &s);
         for (int k = 0; k < lanes; k++) {
-            strip.mean[k] = (double)s.mean[k], strip.spread[k] = (double)s.spread[k];
-            strip.sum[k] = p->gradient ? (double)s.sum[k] : 0,
+            strip.mean[k] = (double)s.mean[k];
+            strip.spread[k] = (double)s.spread[k];
+            strip.sum[k] = p->gradient ? (double)s.sum[k] : 0;
             strip.along[k] = p->gradient ? (double)s.along[k] : 0;
         }
         add(m, (double)(n * p->width), &strip, lanes);

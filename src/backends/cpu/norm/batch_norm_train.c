@@ -65,9 +65,18 @@ static void add_sums(const float *x, const float *dy, int64_t n, float mean, dou
         int64_t end = from + CHUNK < n ? from + CHUNK : n, i = from;
         float a[WIDE] = { 0 }, b[WIDE] = { 0 };
         for (; i + WIDE <= end; i += WIDE)
-            for (int k = 0; k < WIDE; k++) a[k] += dy[i + k], b[k] += dy[i + k] * (x[i + k] - mean);
-        for (int k = 0; k < WIDE; k++) *sum += (double)a[k], *along += (double)b[k];
-        for (; i < end; i++) *sum += (double)dy[i], *along += (double)(dy[i] * (x[i] - mean));
+            for (int k = 0; k < WIDE; k++) {
+                a[k] += dy[i + k];
+                b[k] += dy[i + k] * (x[i + k] - mean);
+            }
+        for (int k = 0; k < WIDE; k++) {
+            *sum += (double)a[k];
+            *along += (double)b[k];
+        }
+        for (; i < end; i++) {
+            *sum += (double)dy[i];
+            *along += (double)(dy[i] * (x[i] - mean));
+        }
     }
 }
 

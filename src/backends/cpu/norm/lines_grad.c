@@ -136,7 +136,8 @@ static void norm_line(const job *j, int64_t line, float *dscale, float *dbias) {
         var = s->grads->dot(t.x, t.x, n) / (double)n;
     else
         s->moments_row(t.x, n, &mean, &var);
-    t.mean = (float)mean, t.inverse = (float)(1 / sqrt(var + j->p->epsilon));
+    t.mean = (float)mean;
+    t.inverse = (float)(1 / sqrt(var + j->p->epsilon));
     s->grads->norm_sums(&t, &sum, &along);
     const float a = j->p->rms ? 0 : (float)(sum / (double)n), b = (float)(along / (double)n);
     for (int64_t k = 0, size; k < n; k += size) {

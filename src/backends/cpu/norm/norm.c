@@ -169,9 +169,10 @@ static void run_row(const job *j, int64_t row) {
     float *y = j->y + row * r->size;
     double mean = 0, var;
     int64_t group = row % r->groups;
-    if (r->kind == BATCH)
-        mean = (double)j->mean[group], var = (double)j->var[group];
-    else {
+    if (r->kind == BATCH) {
+        mean = (double)j->mean[group];
+        var = (double)j->var[group];
+    } else {
         if (r->kind == RMS)
             var = j->f->mean_square_row(x, r->size);
         else

@@ -42,7 +42,10 @@ static void row_of_max(const plan *p, const float *x, const float *dy, float *dx
         int64_t end = from + MOST < w->out ? from + MOST : w->out;
         int32_t best[MOST];
         float top[MOST];
-        for (int64_t q = from; q < end; q++) best[q - from] = -1, top[q - from] = 0;
+        for (int64_t q = from; q < end; q++) {
+            best[q - from] = -1;
+            top[q - from] = 0;
+        }
         for (int64_t r = rows.first; r < rows.last; r++)
             for (int64_t s = 0; s < w->kernel; s++) {
                 int64_t q0, q1,

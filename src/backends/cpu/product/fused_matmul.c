@@ -57,8 +57,14 @@ static void update(const job *j, const fac_elementwise *e, size_t first, int64_t
                    float *product, char *scratch) {
     const plan *p = j->p;
     fac_span in[OPERANDS], out[FAC_CHAIN_OUTS];
-    for (int i = 0; i < p->nin; i++) in[i] = j->in[i], in[i].at += first * p->step[i];
-    for (int k = 0; k < p->nout; k++) out[k] = j->out[k], out[k].at += first * p->out_step[k];
+    for (int i = 0; i < p->nin; i++) {
+        in[i] = j->in[i];
+        in[i].at += first * p->step[i];
+    }
+    for (int k = 0; k < p->nout; k++) {
+        out[k] = j->out[k];
+        out[k].at += first * p->out_step[k];
+    }
     in[p->nin] = (fac_span){ product, 0 };
     fac_elementwise_run(e, in, out, NULL, scratch, 0, rows * ((e->span + e->block - 1) / e->block));
 }
@@ -110,7 +116,10 @@ static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_e
         strided.stride[0] = i < p->nin ? p->N : p->row;
         in[i] = i < p->nin ? problem->in[i]
                            : (fac_operand){ { FAC_F32, tile }, strided, FAC_RUN, NULL };
-        if (i < p->nin && p->step[i]) in[i].type.dims = tile, in[i].layout = strided;
+        if (i < p->nin && p->step[i]) {
+            in[i].type.dims = tile;
+            in[i].layout = strided;
+        }
     }
     strided.stride[0] = p->N;
     for (int k = 0; k < p->nout; k++) {
@@ -143,7 +152,8 @@ static bool settle(plan *p, const fac_problem *problem, size_t *work) {
     p->nout = problem->nout;
     if (p->nin >= OPERANDS || p->nout > FAC_CHAIN_OUTS) return false;
     if (!f32_matrix(&problem->in[0]) || !f32_matrix(&problem->in[1])) return false;
-    p->M = problem->in[0].type.dims.d[0], p->K = problem->in[0].type.dims.d[1],
+    p->M = problem->in[0].type.dims.d[0];
+    p->K = problem->in[0].type.dims.d[1];
     p->N = problem->in[1].type.dims.d[1];
     if (y->n != 2 || y->d[0] != p->M || y->d[1] != p->N || p->M < s->rows || p->N < WIDTH ||
         p->K < 1)

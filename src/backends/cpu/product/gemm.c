@@ -141,23 +141,33 @@ static void panel(const fac_gemm_job *g, fac_gemm_block at, int64_t p, const flo
         m1 = g->M * (i + 1) / all;
         const int m = (int)(m1 - m0), half = (m + 1) / 2;
         float *y = g->y + m0 * g->y_row + n0;
-        t.x0 = row ? a + m0 * row + at.k0 : a + (m0 - first) * depth, t.x1 = t.x0 + half * pixel;
+        t.x0 = row ? a + m0 * row + at.k0 : a + (m0 - first) * depth;
+        t.x1 = t.x0 + half * pixel;
         t.x_block = row ? lanes : m * lanes;
         t.y0 = y;
         t.y1 = y + half * g->y_row;
         t.y_pixel = g->y_row;
-        if (r) t.r0 = r + m0 * r_row + n0, t.r1 = t.r0 + half * r_row, t.r_pixel = r_row;
+        if (r) {
+            t.r0 = r + m0 * r_row + n0;
+            t.r1 = t.r0 + half * r_row;
+            t.r_pixel = r_row;
+        }
         if (ends && g->row_bias) t.row_bias = g->row_bias + m0;
-        if (i - at.t0 == next.tiles) t.ahead_lines = 0, t.ahead_step = 0;
+        if (i - at.t0 == next.tiles) {
+            t.ahead_lines = 0;
+            t.ahead_step = 0;
+        }
         t.copy = copy;
         fac_conv_tile_kernel *kernel = s->tile[row ? FAC_TILE_ANY : FAC_TILE_NEAR].of[m][n - 1];
         if (columns == n * lanes)
             kernel(&t);
         else
             edge_tile(&t, kernel, m, n * (int)lanes, (int)columns, edge);
-        if (copy.times > 0)
-            copy.from += blocks * copy.from_next, copy.to += blocks * copy.to_next,
-                copy.times -= blocks;
+        if (copy.times > 0) {
+            copy.from += blocks * copy.from_next;
+            copy.to += blocks * copy.to_next;
+            copy.times -= blocks;
+        }
         for (int k = 0; k < m && ends && g->e->loops; k++)
             fac_epilogue_run(g->e, y + k * g->y_row, (size_t)columns);
     }

@@ -131,7 +131,10 @@ static void cut(plan *p) {
                 const double item = full * (pairs + packing) + (double)slabs * pairs / 30;
                 const double length = (ceil(items / (double)threads) + 0.1) * item;
                 if (length >= least) continue;
-                least = length, p->blocks = blocks, p->together = together, p->parts = parts,
+                least = length;
+                p->blocks = blocks;
+                p->together = together;
+                p->parts = parts;
                 p->depth = depth;
             }
     }
@@ -152,9 +155,10 @@ static bool settle(plan *p, const fac_problem *problem) {
     if (!fac_matmul_read(problem, FAC_F32, &p->m) || !fac_cpu_epilogue(problem, s, &p->e))
         return false;
     if (m->c == FAC_C_WHOLE && p->e.residual >= 0) return false;
-    if (takes_b(problem))
-        p->m.b_row = problem->in[1].layout.stride[0],
+    if (takes_b(problem)) {
+        p->m.b_row = problem->in[1].layout.stride[0];
         p->m.b_column = problem->in[1].layout.stride[1];
+    }
     /* Packing a row of a pays when enough panels meet it.  Rows whole pages apart share their
      * places in the first cache. */
     const int64_t tiles = fac_gemm_tiles(s, m->M), panels = fac_gemm_panels(s, m->N);

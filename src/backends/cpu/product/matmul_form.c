@@ -48,7 +48,8 @@ bool fac_matmul_takes_a(const fac_problem *p) {
 
 static void matmul(const fac_problem *p, fac_matmul_form *m) {
     const fac_dims *a = &p->in[0].type.dims, *b = &p->in[1].type.dims;
-    m->K = a->d[a->n - 1], m->M = a->n > 1 ? a->d[a->n - 2] : 1,
+    m->K = a->d[a->n - 1];
+    m->M = a->n > 1 ? a->d[a->n - 2] : 1;
     m->N = b->n > 1 ? b->d[b->n - 1] : 1;
     m->a_row = m->K;
     m->a_column = 1;
@@ -58,7 +59,10 @@ static void matmul(const fac_problem *p, fac_matmul_form *m) {
     m->batch.n -= (a->n > 1) + (b->n > 1);
     m->b_count = steps(b, m->K * m->N, &m->batch, m->b_step);
     int64_t rows = steps(a, m->M * m->K, &m->batch, m->a_step) * m->M;
-    if (m->b_count == 1 && rows == fac_dims_count(&m->batch) * m->M) m->M = rows, m->batch.n = 0;
+    if (m->b_count == 1 && rows == fac_dims_count(&m->batch) * m->M) {
+        m->M = rows;
+        m->batch.n = 0;
+    }
     if (fac_matmul_takes_a(p)) {
         m->a_row = p->in[0].layout.stride[0];
         m->a_column = p->in[0].layout.stride[1];

@@ -61,11 +61,15 @@ static void panel(void *arg, int i, int thread) {
                             .k = fewer ? j->k + k : NULL,
                             .n = fewer ? j->count[s] : depth,
                             .y = slab };
-        if (p->packs)
-            t.w = j->b + first * m->K + k * room, t.row = room, t.width = room;
-        else
-            t.w = j->b + first + k * m->b_row, t.row = m->b_row,
+        if (p->packs) {
+            t.w = j->b + first * m->K + k * room;
+            t.row = room;
+            t.width = room;
+        } else {
+            t.w = j->b + first + k * m->b_row;
+            t.row = m->b_row;
             t.width = columns / p->cpu->simd->lanes * p->cpu->simd->lanes;
+        }
         memset(slab, 0, (size_t)room * sizeof *slab);
         p->cpu->simd->row_sum->run(&t);
         for (int64_t n = t.width; n < columns; n++) /* b ends here */
@@ -91,7 +95,8 @@ static void list(const plan *p, const float *x, job *j, float *all) {
         for (int64_t k = first; k < end; k++) {
             const float v = alpha * x[k * m->a_column];
             all[k] = v;
-            j->x[first + n] = v, j->k[first + n] = (int32_t)(k - first);
+            j->x[first + n] = v;
+            j->k[first + n] = (int32_t)(k - first);
             n += v != 0;
         }
         j->count[s] = n;
@@ -131,7 +136,10 @@ static int64_t wide_enough(const plan *p) {
          width /= 2) {
         const int64_t panels = (p->padded + width - 1) / width,
                       longest = (panels + threads - 1) / threads * width;
-        if (20 * longest < 19 * least) best = width, least = longest;
+        if (20 * longest < 19 * least) {
+            best = width;
+            least = longest;
+        }
     }
     return best;
 }

@@ -77,7 +77,8 @@ static bool settle(plan *p, const fac_problem *problem) {
     p->kernel = p->as == FAC_F64 ? s->typed->f64 : p->as == FAC_U64 ? s->typed->u64 : s->typed->u32;
     p->size = p->as == FAC_U32 ? 4 : 8;
     p->wide = 2 * s->lanes * 4 / p->size;
-    p->panels = (m->N + p->wide - 1) / p->wide, p->tiles = (m->M + s->rows - 1) / s->rows;
+    p->panels = (m->N + p->wide - 1) / p->wide;
+    p->tiles = (m->M + s->rows - 1) / s->rows;
     const int64_t slabs = (m->K + SLAB - 1) / SLAB;
     p->depth = p->own == p->size ? padded((m->K + slabs - 1) / slabs) : m->K;
     cut(p);
@@ -311,7 +312,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
     const char **operands[] = { &j.a, &j.b, &j.c };
     for (int i = 0; i < (m->c ? 3 : 2); i++)
         *operands[i] = fac_span_bytes(in[i]) + p->problem->in[i].layout.offset * p->own;
-    j.panels = fac_span_bytes(work), j.work = j.panels + p->b_bytes;
+    j.panels = fac_span_bytes(work);
+    j.work = j.panels + p->b_bytes;
     fac_parallel(pool, (int)(m->b_count * p->panels), pack_panel, &j);
     fac_parallel(pool, (int)(m->batches * p->blocks * p->parts), item, &j);
     return FAC_OK;

@@ -48,7 +48,10 @@ INLINE int64_t row(const float *x, int64_t n, const int least, const bool last) 
     int64_t at = 0;
     for (int64_t i = BLOCK; i < n; i += BLOCK) {
         const float top = extreme_of(least, x + i, n - i < BLOCK ? n - i : BLOCK);
-        if (takes_one(sign * top, sign * best, last)) best = top, at = i;
+        if (takes_one(sign * top, sign * best, last)) {
+            best = top;
+            at = i;
+        }
     }
     return at + place_of(x + at, n - at < BLOCK ? n - at : BLOCK, best, last);
 }

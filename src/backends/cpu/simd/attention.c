@@ -100,8 +100,10 @@ INLINE void grad(const int n, const fac_attention_block *t, float *d, const floa
     const float scale = settle(n, t);
     const int64_t row = t->row;
     float *s = t->s;
-    UNROLL for (int v = 0; v < n; v++) base[v] = load(t->top + v * VL),
-                                       shift[v] = load(along + v * VL);
+    UNROLL for (int v = 0; v < n; v++) {
+        base[v] = load(t->top + v * VL);
+        shift[v] = load(along + v * VL);
+    }
     for (int64_t k = 0; k < t->keys; k++, s += row, d += row) UNROLL for (int v = 0; v < n; v++) {
             const vec p = exp2_of(load(s + v * VL) * scale - base[v]);
             store(s + v * VL, p);

@@ -46,6 +46,7 @@ typedef __m256i bytes;
 #endif
 enum { WIDTH = 4 * VL, VECTORS = FAC_TABLE_OUTPUTS / WIDTH, TABLE = VL == 16 ? 64 : 16 };
 enum { PIXEL = 2 * FAC_TABLE_OUTPUTS }; /* bytes of a pixel's sums */
+enum { CHUNK = VL == 16 ? 4 : 7 };      /* groups at once: look-ups of nine taps fill a byte */
 
 #if defined(FAC_ROLLED)
 #define INLINE_TABLES static inline TARGET
@@ -89,8 +90,8 @@ INLINE_TABLES void tap(const uint8_t *x, int64_t x_pixel, const uint8_t *w0, con
     }
 }
 
-#if VL == 16
 enum { TAPS = 3, NEAR = RUN + TAPS - 1 };
+#if VL == 16
 /* Three taps side by side: their pixels share tables, which stay in registers. */
 INLINE_TABLES void taps(const uint8_t *x, int64_t x_pixel, const uint8_t *w0, const uint8_t *w1,
                         bytes a[][RUN], const int outs, const int n) {
@@ -113,6 +114,16 @@ INLINE_TABLES void taps(const uint8_t *x, int64_t x_pixel, const uint8_t *w0, co
         }
     }
 }
+#else
+/* Three taps side by side; registers have no room for their tables. */
+INLINE_TABLES void taps(const uint8_t *x, int64_t x_pixel, const uint8_t *w0, const uint8_t *w1,
+                        bytes a[][RUN], const int outs, const int n) {
+    UNROLL
+    for (int s = 0; s < TAPS; s++, x += x_pixel) {
+        tap(x, x_pixel, w0 + s * FAC_TABLE_OUTPUTS, w1 + s * FAC_TABLE_OUTPUTS, a, outs, n);
+        __asm__("" : "+r"(x)); /* else offsets of all pixels would take registers */
+    }
+}
 #endif
 
 /* A row of tables of groups from .. end - 1; so many more look-ups fit into bytes. */
@@ -121,7 +132,6 @@ INLINE_TABLES int row_of(const fac_bit_lookup *t, const uint8_t *x, const uint8_
                          uint8_t *sums1, const int outs, const int n, const bool three) {
     const int64_t x_pixel = t->x_pixel, x_column = t->x_column;
     for (int g = 0; g < groups; g++, x += TABLE) {
-#if VL == 16
         if (three) {
             if (left < TAPS) {
                 flush(a, sums0, sums1, outs, n);
@@ -129,13 +139,10 @@ INLINE_TABLES int row_of(const fac_bit_lookup *t, const uint8_t *x, const uint8_
             }
             taps(x, x_pixel, w0, w1, a, outs, n);
             left -= TAPS;
-            w0 += TAPS * WIDTH;
-            w1 += TAPS * WIDTH;
+            w0 += TAPS * FAC_TABLE_OUTPUTS;
+            w1 += TAPS * FAC_TABLE_OUTPUTS;
             continue;
         }
-#else
-        (void)three;
-#endif
         for (int s = 0; s < t->S; s++, left--) {
             if (!left) {
                 flush(a, sums0, sums1, outs, n);
@@ -159,8 +166,8 @@ INLINE_TABLES void lookup_of(const fac_bit_lookup *t, const int outs, const int 
         UNROLL
         for (int p = 0; p < n; p++) a[v][p] = ALL_16(0);
     }
-    for (int g = 0; g < t->groups; g += FAC_TABLE_CHUNK) {
-        const int groups = t->groups - g < FAC_TABLE_CHUNK ? t->groups - g : FAC_TABLE_CHUNK;
+    for (int g = 0; g < t->groups; g += CHUNK) {
+        const int groups = t->groups - g < CHUNK ? t->groups - g : CHUNK;
         for (int y = 0; y < t->rows; y++) {
             uint8_t *sums0 = (uint8_t *)t->sums0 + y * FAC_BIT_RUN * PIXEL;
             uint8_t *sums1 = (uint8_t *)t->sums1 + y * FAC_BIT_RUN * PIXEL;
@@ -176,10 +183,10 @@ INLINE_TABLES void lookup_of(const fac_bit_lookup *t, const int outs, const int 
     }
 }
 
-#if VL == 16
 INLINE_TABLES bool near_taps(const fac_bit_lookup *t) {
     return t->S == TAPS && t->x_column == t->x_pixel && t->flush >= TAPS;
 }
+#if VL == 16
 #define CASE(k)                                                                                    \
     case k:                                                                                        \
         if (near_taps(t) && t->w1)                                                                 \
@@ -195,7 +202,10 @@ INLINE_TABLES bool near_taps(const fac_bit_lookup *t) {
 /* Accumulators of 64 outputs fill half of the registers. */
 #define CASE(k)                                                                                    \
     case k:                                                                                        \
-        lookup_of(t, 1, k, false);                                                                 \
+        if (near_taps(t))                                                                          \
+            lookup_of(t, 1, k, true);                                                              \
+        else                                                                                       \
+            lookup_of(t, 1, k, false);                                                             \
         break;
 #endif
 TARGET static void lookup(const fac_bit_lookup *t) {

@@ -130,7 +130,10 @@ WITH_VNNI INLINE void OF(sliding)(const OF(group) * g, const int R) {
         }
         if (p > 1) OF(put)(g, c, p - 2);
         UNROLL
-        for (int k = 0; k < 4; k++) c[k] = b[k], b[k] = a[k];
+        for (int k = 0; k < 4; k++) {
+            c[k] = b[k];
+            b[k] = a[k];
+        }
     }
 }
 

@@ -27,7 +27,10 @@ TARGET INLINE void TILE_OF(_runs)(const fac_byte_tile *t, const int vectors, con
     ivec a[2 * RUN][2];
     const ivec b0 = load_int(t->bias), b1 = load_int(t->bias + VL);
     UNROLL
-    for (int p = 0; p < runs * n; p++) a[p][0] = b0, a[p][1] = b1;
+    for (int p = 0; p < runs * n; p++) {
+        a[p][0] = b0;
+        a[p][1] = b1;
+    }
     if (t->sum) { /* a line of each pixel, far apart: on their way while the products are made */
         UNROLL
         for (int p = 0; p < runs * n; p++) __builtin_prefetch(TILE_AT(z, p, n), 0, 3);

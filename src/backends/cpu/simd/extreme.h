@@ -33,8 +33,10 @@ INLINE float extreme_of(const int least, const float *x, int64_t n) {
         to = lane[0];
         any = any_of(odd);
     }
-    for (int64_t i = 4 * part; i < n; i++)
-        to = (least ? x[i] < to : x[i] > to) ? x[i] : to, any |= x[i] != x[i];
+    for (int64_t i = 4 * part; i < n; i++) {
+        to = (least ? x[i] < to : x[i] > to) ? x[i] : to;
+        any |= x[i] != x[i];
+    }
     return any ? NAN : to;
 }
 #endif

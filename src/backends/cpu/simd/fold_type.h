@@ -41,8 +41,9 @@ INLINE void FAC_JOIN(COLUMNS, any)(int fold, double *acc, const T *x, int64_t ro
             int64_t r = 0;
             for (; r + 2 <= rows; r += 2) {
                 const T *p = x + r * stride + j;
-                a = fold_vector(fold, a, WIDEN(p)), b = fold_vector(fold, b, WIDEN(p + VD));
-                c = fold_vector(fold, c, WIDEN(p + stride)),
+                a = fold_vector(fold, a, WIDEN(p));
+                b = fold_vector(fold, b, WIDEN(p + VD));
+                c = fold_vector(fold, c, WIDEN(p + stride));
                 d = fold_vector(fold, d, WIDEN(p + stride + VD));
             }
             if (r < rows) {

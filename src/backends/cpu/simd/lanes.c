@@ -13,8 +13,12 @@ static void sums(const fac_lane_rows *t, fac_lane_sums *to) {
     for (int64_t r = 0; r < t->rows; r++) {
         const float *x = t->x + r * t->x_row;
         int64_t i = 0;
-        for (; i + 4 <= t->pixels; i += 4, x += 4 * VL)
-            a += load(x), b += load(x + VL), c += load(x + 2 * VL), d += load(x + 3 * VL);
+        for (; i + 4 <= t->pixels; i += 4, x += 4 * VL) {
+            a += load(x);
+            b += load(x + VL);
+            c += load(x + 2 * VL);
+            d += load(x + 3 * VL);
+        }
         for (; i < t->pixels; i++, x += VL) a += load(x);
     }
     const vec mean = ((a + b) + (c + d)) / all(n), lo = all(t->mask_lo), hi = all(t->mask_hi);

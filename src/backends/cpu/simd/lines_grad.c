@@ -74,13 +74,18 @@ INLINE void norm_sums_of(const int scaled, const int params, const fac_norm_line
             norm_step(scaled, params, t, i + VL, &b, &q);
         }
         if (i + VL <= end) norm_step(scaled, params, t, i, &a, &p), i += VL;
-        *sum += total(a + b), *along += total(p + q);
+        *sum += total(a + b);
+        *along += total(p + q);
     }
     for (; i < t->n; i++) {
         const float hat = (t->x[i] - t->mean) * t->inverse,
                     g = scaled ? t->dy[i] * t->scale[i] : t->dy[i];
-        *sum += (double)g, *along += (double)g * (double)hat;
-        if (params) t->dscale[i] += t->dy[i] * hat, t->dbias[i] += t->dy[i];
+        *sum += (double)g;
+        *along += (double)g * (double)hat;
+        if (params) {
+            t->dscale[i] += t->dy[i] * hat;
+            t->dbias[i] += t->dy[i];
+        }
     }
 }
 

@@ -26,9 +26,12 @@ static float multiply_add(int64_t times) {
 
 static float read(const float *p, size_t n) {
     vec a = all(0), b = a, c = a, d = a;
-    for (size_t i = 0; i + 4 * VL <= n; i += 4 * VL)
-        a += load(p + i), b += load(p + i + VL), c += load(p + i + 2 * VL),
-            d += load(p + i + 3 * VL);
+    for (size_t i = 0; i + 4 * VL <= n; i += 4 * VL) {
+        a += load(p + i);
+        b += load(p + i + VL);
+        c += load(p + i + 2 * VL);
+        d += load(p + i + 3 * VL);
+    }
     const vec sum = (a + b) + (c + d);
     return sum[0];
 }

@@ -30,9 +30,8 @@ INLINE void FAC_JOIN(NAME, tile)(const int m, const fac_typed_tile *t) {
         UNROLL for (int j = 0; j < CHUNK; j++, b += 2 * L) FAC_JOIN(NAME, step)(m, a + j, b, acc);
     for (; k < t->depth; k++, a++, b += 2 * L) FAC_JOIN(NAME, step)(m, a, b, acc);
     UNROLL for (int i = 0; i < m; i++) {
-        FAC_JOIN(NAME, vec)
-        y0 = acc[i][0],
-        y1 = acc[i][1], old; /* whole arrays would have to be in memory */
+        /* whole arrays would have to be in memory */
+        FAC_JOIN(NAME, vec) y0 = acc[i][0], y1 = acc[i][1], old;
         T *to = y + i * t->y_row;
         if (t->add) memcpy(&old, to, sizeof old), y0 += old;
         if (t->add) memcpy(&old, to + L, sizeof old), y1 += old;

@@ -72,7 +72,10 @@ static void fold_columns_f32(int fold, double *acc, const void *x, int64_t rows,
 static float top_of(const float *x, int64_t n) {
     vec a = all(-INFINITY), b = a;
     int64_t i = 0;
-    for (; i + 2 * VL <= n; i += 2 * VL) a = vmax(a, load(x + i)), b = vmax(b, load(x + i + VL));
+    for (; i + 2 * VL <= n; i += 2 * VL) {
+        a = vmax(a, load(x + i));
+        b = vmax(b, load(x + i + VL));
+    }
     a = vmax(a, b);
     float top = -INFINITY;
     for (int k = 0; k < VL; k++) top = a[k] > top ? a[k] : top;

@@ -146,7 +146,10 @@ INLINE void dense_finish(const int m, const int n, const int added, const int pa
 
 static const soon NOTHING = { .y = -1, .r = -1 };
 
-INLINE void shift(places *x, int64_t floats) { x->p0 += floats, x->p1 += floats; }
+INLINE void shift(places *x, int64_t floats) {
+    x->p0 += floats;
+    x->p1 += floats;
+}
 
 /* Loads and stores have room between multiply-adds: packing something here takes no time if it is
  * in the second cache. */
@@ -193,7 +196,11 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         }
         int64_t at[MR];
         UNROLL for (int p = 0; p < m; p++) at[p] = listed ? t->x_at[i * m + p] : 0;
-        if (listed) y.at = t->y_at + i * m, r.at = t->r_at + i * m, mask.at = t->mask_at + i * m;
+        if (listed) {
+            y.at = t->y_at + i * m;
+            r.at = t->r_at + i * m;
+            mask.at = t->mask_at + i * m;
+        }
         const bool pointwise = block == VL && t->R == 1 && t->S == 1,
                    fetch = !t->here && (!copies || !t->past);
         /* a step for each pixel; and steps of few pixels have no room for more hints */

@@ -8,9 +8,10 @@ INLINE void filter_column(const int n, const int r, const fac_winograd_matrix *G
     o[0] = G->at[0][0] * g[0];
     UNROLL for (int i = 1; i + 1 < n; i += 2) {
         dvec even = G->at[i][0] * g[0] + G->at[i][2] * g[2], odd = G->at[i][1] * g[1];
-        if (r > 3)
-            even += G->at[i][r > 3 ? 4 : 0] * g[r > 3 ? 4 : 0],
-                odd += G->at[i][3] * g[r > 3 ? 3 : 0];
+        if (r > 3) {
+            even += G->at[i][r > 3 ? 4 : 0] * g[r > 3 ? 4 : 0];
+            odd += G->at[i][3] * g[r > 3 ? 3 : 0];
+        }
         o[i] = even + odd;
         o[i + 1] = even - odd;
     }

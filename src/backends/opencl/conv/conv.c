@@ -158,7 +158,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
         packing a = {
             .batch = s.batch, .K = s.K, .M = s.M, .padded = s.a.column, .row = turned ? taps : row
         };
-        a.from = (int64_t)fac_cl_at(from) / element,
+        a.from = (int64_t)fac_cl_at(from) / element;
         a.to = (int64_t)fac_cl_at(to) / element + s.a.at;
         a.z = g->K / g->groups * row;
         if (table)

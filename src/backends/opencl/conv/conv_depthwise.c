@@ -51,7 +51,7 @@ static bool geometry(const fac_node *n, depthwise *d) {
 static void split(const fac_opencl *o, depthwise *d) {
     const int64_t lanes = d->q.lanes, blocks = (d->g.C / 4 + lanes - 1) / lanes,
                   items = d->q.group / lanes;
-    d->high = (d->g.P + d->q.rows - 1) / d->q.rows,
+    d->high = (d->g.P + d->q.rows - 1) / d->q.rows;
     d->wide = (d->g.Q + d->q.columns - 1) / d->q.columns;
     const int64_t most = (d->g.N * d->high * d->wide + 2 * items - 1) / (2 * items);
     const int64_t want = SPLIT_WAVES * (int64_t)o->limits.units / blocks;

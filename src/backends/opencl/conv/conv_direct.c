@@ -214,10 +214,17 @@ static void describe_pixels(const fac_opencl *o, const fac_problem *p, plan *q) 
                   *w = p->in[1].layout.stride;
     const int rank = g->rank, each = neighbours(o, c);
     pixels *d = &q->of.p;
-    d->D = (int32_t)from[0], d->H = (int32_t)from[1], d->W = (int32_t)from[2];
-    d->O = (int32_t)to[0], d->P = (int32_t)to[1], d->Q = (int32_t)to[2];
-    d->channels = (int32_t)c->C, d->rows = (int32_t)c->M;
-    d->pad_t = (int32_t)g->pad[0], d->pad_r = (int32_t)g->pad[1], d->pad_s = (int32_t)g->pad[2];
+    d->D = (int32_t)from[0];
+    d->H = (int32_t)from[1];
+    d->W = (int32_t)from[2];
+    d->O = (int32_t)to[0];
+    d->P = (int32_t)to[1];
+    d->Q = (int32_t)to[2];
+    d->channels = (int32_t)c->C;
+    d->rows = (int32_t)c->M;
+    d->pad_t = (int32_t)g->pad[0];
+    d->pad_r = (int32_t)g->pad[1];
+    d->pad_s = (int32_t)g->pad[2];
     d->across = (d->Q + each - 1) / each;
     d->x = planes_of(&p->in[0], rank);
     d->w = (window){ .at = p->in[1].layout.offset,
@@ -248,11 +255,20 @@ static void describe_weights(const fac_opencl *o, const fac_problem *p, plan *q)
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
     weights *d = &q->of.w;
-    d->D = (int32_t)g->in[0], d->H = (int32_t)g->in[1], d->W = (int32_t)g->in[2];
-    d->O = (int32_t)g->out[0], d->P = (int32_t)g->out[1], d->Q = (int32_t)g->out[2];
-    d->channels = (int32_t)c->C, d->rows = (int32_t)c->M, d->images = (int32_t)g->N;
-    d->pad_t = (int32_t)g->pad[0], d->pad_r = (int32_t)g->pad[1], d->pad_s = (int32_t)g->pad[2];
-    d->x = planes_of(&p->in[0], g->rank), d->y = planes_of(&p->in[1], g->rank);
+    d->D = (int32_t)g->in[0];
+    d->H = (int32_t)g->in[1];
+    d->W = (int32_t)g->in[2];
+    d->O = (int32_t)g->out[0];
+    d->P = (int32_t)g->out[1];
+    d->Q = (int32_t)g->out[2];
+    d->channels = (int32_t)c->C;
+    d->rows = (int32_t)c->M;
+    d->images = (int32_t)g->N;
+    d->pad_t = (int32_t)g->pad[0];
+    d->pad_r = (int32_t)g->pad[1];
+    d->pad_s = (int32_t)g->pad[2];
+    d->x = planes_of(&p->in[0], g->rank);
+    d->y = planes_of(&p->in[1], g->rank);
     const size_t items = (size_t)items_of(o);
     q->range =
         (fac_cl_range){ 2, { items * (size_t)(g->K * c->C), (size_t)c->r.s.splits }, { items, 1 } };
@@ -290,7 +306,8 @@ static fac_status run_weights(const plan *q, fac_opencl *o, const fac_span *in, 
     weights d = q->of.w;
     const fac_cl_operands x = { .y = out[0], .work = work };
     s.parts = element_at(work, q->sum.sums);
-    d.x.at += element_at(in[0], q->sum.element), d.y.at += element_at(in[1], q->sum.element);
+    d.x.at += element_at(in[0], q->sum.element);
+    d.y.at += element_at(in[1], q->sum.element);
     const fac_cl_arg args[] = { fac_cl_shape_arg(&q->sum, &s), fac_cl_arg_value(&d, sizeof d),
                                 fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]),
                                 fac_cl_arg_span(work) };
@@ -308,7 +325,8 @@ static fac_status run(const void *arg, fac_device *device, const fac_span *in, c
     for (int i = 0; i < r->extras; i++) x.e[i] = in[r->input[i]];
     const fac_cl_shape s = fac_cl_placed(&q->sum, &r->s, &x);
     pixels d = q->of.p;
-    d.x.at += element_at(in[0], q->sum.element), d.w.at += element_at(in[1], q->sum.element);
+    d.x.at += element_at(in[0], q->sum.element);
+    d.w.at += element_at(in[1], q->sum.element);
     fac_cl_arg args[5 + FAC_CL_EXTRAS] = { fac_cl_shape_arg(&q->sum, &s),
                                            fac_cl_arg_value(&d, sizeof d), fac_cl_arg_span(in[0]),
                                            fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };

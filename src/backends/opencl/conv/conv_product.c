@@ -100,7 +100,8 @@ static int64_t channels(const fac_cl_conv *c) {
 }
 
 static void sizes(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_shape *s) {
-    s->inner_n = fac_cl_phase_pixels(f), s->N = c->g.N * s->inner_n;
+    s->inner_n = fac_cl_phase_pixels(f);
+    s->N = c->g.N * s->inner_n;
     s->channels = c->C;
     s->window = fac_cl_phase_taps(f);
     s->K = channels(c) * s->window;
@@ -186,7 +187,8 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     const bool turned = c->kind == FAC_CL_GRAD_X, alone = is_alone(g);
     int64_t each = 0, across = 0;
     bool strided = false;
-    c->M = (turned ? g->C : g->K) / g->groups, c->C = (turned ? g->K : g->C) / g->groups;
+    c->M = (turned ? g->C : g->K) / g->groups;
+    c->C = (turned ? g->K : g->C) / g->groups;
     for (int d = 0; d < 3; d++) strided |= g->stride[d] != 1;
     as_image(&p->in[0], g->rank, alone, c->see, &each);
     r->places = turned && strided && phases;
@@ -249,14 +251,18 @@ static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     s->a.z[FAC_CL_BATCH - 1] = c->M * s->a.row;
     s->b = (fac_cl_matrix){ .at = x->layout.offset, .outer = x->layout.stride[0] };
     s->b.z[FAC_CL_BATCH - 1] = c->C * c->see_channel;
-    if (alone) s->b.row = each, s->b.column = c->see_channel;
+    if (alone) {
+        s->b.row = each;
+        s->b.column = c->see_channel;
+    }
     for (int d = 0; d < 3; d++) s->in[d] = g->in[d];
     for (int turn = 0; turn < 2; turn++) {
         if (turn || dw->layout.block) lay_plain(dw);
         if (even(dw->type.dims.d + 1, dw->layout.stride + 1, dw->type.dims.n - 1, &s->y.column))
             break;
     }
-    s->y.at = dw->layout.offset, s->y.row = dw->layout.stride[0],
+    s->y.at = dw->layout.offset;
+    s->y.row = dw->layout.stride[0];
     s->y.z[FAC_CL_BATCH - 1] = c->M * s->y.row;
     return c->r.extras == 0 && !c->r.body;
 }
@@ -290,7 +296,10 @@ bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_c
 static void put_tap(const fac_cl_conv *c, fac_cl_tables *t, int64_t channel, const int64_t *far) {
     int64_t offset = channel * c->see_channel;
     int32_t *to = t->tap + 4 * t->taps++;
-    for (int d = 0; d < 3; d++) offset += far[d] * c->see[d], to[1 + d] = (int32_t)far[d];
+    for (int d = 0; d < 3; d++) {
+        offset += far[d] * c->see[d];
+        to[1 + d] = (int32_t)far[d];
+    }
     to[0] = (int32_t)offset;
 }
 
@@ -332,7 +341,8 @@ static void fill_pixels(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tabl
         int32_t *to = t->pixel + 4 * t->pixels++;
         for (int d = 0; d < 3; d++) {
             const int64_t from = turned ? at[d] : at[d] * g->stride[d] - g->pad[d];
-            offset += from * c->see[d], to[1 + d] = (int32_t)from;
+            offset += from * c->see[d];
+            to[1 + d] = (int32_t)from;
             place += (turned ? at[d] * g->stride[d] + f->at[d] : at[d]) * c->out[d];
         }
         to[0] = (int32_t)offset;
@@ -345,8 +355,8 @@ fac_status fac_cl_tables_make(const fac_cl_conv *c, fac_cl_tables *t, fac_error 
     memset(t, 0, sizeof *t);
     for (int i = 0; i < c->phases; i++) {
         const fac_cl_phase f = fac_cl_phase_of(c, i);
-        taps += (size_t)(channels(c) * fac_cl_phase_taps(&f)),
-            pixels += (size_t)fac_cl_phase_pixels(&f);
+        taps += (size_t)(channels(c) * fac_cl_phase_taps(&f));
+        pixels += (size_t)fac_cl_phase_pixels(&f);
     }
     t->tap = fac_alloc(4 * taps + 1, sizeof *t->tap);
     t->pixel = fac_alloc(4 * pixels + 1, sizeof *t->pixel);

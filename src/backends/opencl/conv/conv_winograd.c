@@ -106,7 +106,8 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     const int64_t *from = turned ? g->out : g->in;
     const int64_t *to = turned ? g->in : g->out;
     q->out = out;
-    q->down = (to[1] + out - 1) / out, q->across = (to[2] + out - 1) / out;
+    q->down = (to[1] + out - 1) / out;
+    q->across = (to[2] + out - 1) / out;
     const double image = (double)(q->down * q->across) * points(q) *
                          (double)(channels_of(q) + rows_of(q)) * sizeof(float);
     if (image > 1e9 || (double)g->N * (double)(q->down * q->across) > INT_MAX) return false;
@@ -130,7 +131,7 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
                                .across = (int32_t)q->across,
                                .row = (int32_t)q->row,
                                .channels = (int32_t)channels_of(q) };
-    q->sight.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]),
+    q->sight.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]);
     q->sight.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
     describe_product(q);
     fac_cl_tile other;
@@ -253,8 +254,10 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                    parts = { work.memory, work.at + q->v + q->m };
     const fac_cl_shape s = shape_of(q, images);
     fac_cl_sight look = q->sight;
-    look.at += fac_cl_floats_at(in[0]), look.to = fac_cl_floats_at(V);
-    look.first = (int32_t)(first * q->down * q->across), look.tiles = (int32_t)tiles;
+    look.at += fac_cl_floats_at(in[0]);
+    look.to = fac_cl_floats_at(V);
+    look.first = (int32_t)(first * q->down * q->across);
+    look.tiles = (int32_t)tiles;
     const fac_cl_range fill = fac_cl_winograd_range(o, s.N, channels_of(q)),
                        finish = fac_cl_winograd_range(o, tiles, rows_of(q));
     const fac_cl_arg seen[] = { fac_cl_arg_value(&look, sizeof look), fac_cl_arg_span(in[0]),

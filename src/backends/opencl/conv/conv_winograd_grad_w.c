@@ -234,8 +234,10 @@ static fac_status transform(fac_opencl *o, const fac_cl_kernel *k, const fac_cl_
                             bool last, int64_t first, int64_t tiles, fac_span from, fac_span to,
                             fac_error *err) {
     fac_cl_sight s = *sight;
-    s.at += fac_cl_floats_at(from), s.to = fac_cl_floats_at(to), s.first = (int32_t)first,
-                                    s.tiles = (int32_t)tiles;
+    s.at += fac_cl_floats_at(from);
+    s.to = fac_cl_floats_at(to);
+    s.first = (int32_t)first;
+    s.tiles = (int32_t)tiles;
     const fac_cl_range range = last ? fac_cl_winograd_range(o, (int64_t)s.row * s.channels, 1)
                                     : fac_cl_winograd_range(o, s.row, s.channels);
     const fac_cl_arg args[] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_span(from),
@@ -258,7 +260,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         FAC_TRY(fac_cl_gemm_run(o, i ? &q->add : &q->g, i ? &q->more.s : &q->r.s, &x, err));
     }
     weights w = q->weights;
-    w.from = fac_cl_floats_at(U), w.to += fac_cl_floats_at(out[0]);
+    w.from = fac_cl_floats_at(U);
+    w.to += fac_cl_floats_at(out[0]);
     const fac_cl_range range = fac_cl_winograd_range(o, (int64_t)w.rows * w.channels, 1);
     const fac_cl_arg args[] = { fac_cl_arg_value(&w, sizeof w), fac_cl_arg_span(U),
                                 fac_cl_arg_span(out[0]) };

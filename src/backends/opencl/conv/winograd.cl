@@ -80,11 +80,18 @@ kernel void filter_tiles(const filters f, global const float *restrict w,
 #define SEEN SIZE
 static inline void to_points(const float *d, float *v) {
 #if OUT == 2
-    v[0] = d[0] - d[2], v[1] = d[1] + d[2], v[2] = d[2] - d[1], v[3] = d[3] - d[1];
+    v[0] = d[0] - d[2];
+    v[1] = d[1] + d[2];
+    v[2] = d[2] - d[1];
+    v[3] = d[3] - d[1];
 #else
     const float a = d[4] - 2 * d[2], b = HALF_ROOT * d[3] - ROOT * d[1], c = d[4] - 0.5f * d[2],
         e = ROOT * d[3] - HALF_ROOT * d[1];
-    v[0] = d[4] - 2.5f * d[2] + d[0], v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e,
+    v[0] = d[4] - 2.5f * d[2] + d[0];
+    v[1] = a + b;
+    v[2] = a - b;
+    v[3] = c + e;
+    v[4] = c - e;
     v[5] = d[5] - 2.5f * d[3] + d[1];
 #endif
 }
@@ -92,11 +99,19 @@ static inline void to_points(const float *d, float *v) {
 #define SEEN OUT
 static inline void to_points(const float *d, float *v) {
 #if OUT == 2
-    v[0] = d[0], v[1] = d[0] + d[1], v[2] = d[0] - d[1], v[3] = d[1];
+    v[0] = d[0];
+    v[1] = d[0] + d[1];
+    v[2] = d[0] - d[1];
+    v[3] = d[1];
 #else
     const float a = d[0] + 0.5f * d[2], b = HALF_ROOT * (d[1] + 0.5f * d[3]), c = d[0] + 2 * d[2],
                 e = ROOT * (d[1] + 2 * d[3]);
-    v[0] = d[0], v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e, v[5] = d[3];
+    v[0] = d[0];
+    v[1] = a + b;
+    v[2] = a - b;
+    v[3] = c + e;
+    v[4] = c - e;
+    v[5] = d[3];
 #endif
 }
 #endif
@@ -144,10 +159,13 @@ kernel void input_tiles(const sight s, global const float *restrict x, global fl
 static inline void to_taps(const float *u, float *g) {
     const float p = u[1] + u[2], m = u[1] - u[2];
 #if OUT == 2
-    g[0] = u[0] + 0.5f * p, g[1] = 0.5f * m, g[2] = 0.5f * p + u[3];
+    g[0] = u[0] + 0.5f * p;
+    g[1] = 0.5f * m;
+    g[2] = 0.5f * p + u[3];
 #else
     const float q = u[3] + u[4], n = u[3] - u[4];
-    g[0] = u[0] - (2 / 3.f) * p + (1 / 6.f) * q, g[1] = (ROOT / 6) * n - (ROOT / 3) * m,
+    g[0] = u[0] - (2 / 3.f) * p + (1 / 6.f) * q;
+    g[1] = (ROOT / 6) * n - (ROOT / 3) * m;
     g[2] = (1 / 3.f) * (q - p) + u[5];
 #endif
 }
@@ -177,10 +195,13 @@ kernel void weight_tiles(const weights f, global const float *restrict u,
 #ifdef RESULTS
 static inline void from_points(const float *m, float *y) {
 #if OUT == 2
-    y[0] = m[0] + m[1] + m[2], y[1] = m[1] - m[2] + m[3];
+    y[0] = m[0] + m[1] + m[2];
+    y[1] = m[1] - m[2] + m[3];
 #else
     const float a = m[1] + m[2], b = m[1] - m[2], c = m[3] + m[4], d = m[3] - m[4];
-    y[0] = m[0] + a + c, y[1] = HALF_ROOT * b + ROOT * d, y[2] = 0.5f * a + 2 * c;
+    y[0] = m[0] + a + c;
+    y[1] = HALF_ROOT * b + ROOT * d;
+    y[2] = 0.5f * a + 2 * c;
     y[3] = 0.5f * HALF_ROOT * b + 2 * ROOT * d + m[5];
 #endif
 }

@@ -49,7 +49,10 @@ bool fac_cl_settle_plain(const fac_opencl *o, fac_problem *p) {
 static void lay_last(fac_layout *l, const fac_dims *d) {
     int64_t step = d->d[1];
     l->stride[1] = 1;
-    for (int k = d->n - 1; k >= 2; k--) l->stride[k] = step, step *= d->d[k];
+    for (int k = d->n - 1; k >= 2; k--) {
+        l->stride[k] = step;
+        step *= d->d[k];
+    }
     l->stride[0] = step;
 }
 

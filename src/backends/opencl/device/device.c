@@ -210,7 +210,6 @@ static void ask(const fac_opencl *o, cl_device_info what, void *to, size_t size)
 }
 
 static void find_limits(fac_opencl *o) {
-    const char *extensions = o->extensions;
     fac_cl_limits *l = &o->limits;
     cl_ulong memory, largest, local;
     cl_uint units, align, subgroups;
@@ -225,13 +224,19 @@ static void find_limits(fac_opencl *o) {
     ask(o, MAX_NUM_SUB_GROUPS, &subgroups, sizeof subgroups);
     ask(o, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version - 1);
     ask(o, CL_DEVICE_EXTENSIONS, o->extensions, sizeof o->extensions - 1);
-    l->memory = memory, l->largest = largest, l->local = local, l->units = units,
+    l->memory = memory;
+    l->largest = largest;
+    l->local = local;
+    l->units = units;
     l->align = align / 8;
-    l->fp64 = strstr(extensions, "cl_khr_fp64") != NULL;
-    l->fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
+    l->fp64 = strstr(o->extensions, "cl_khr_fp64") != NULL;
+    l->fp16 = strstr(o->extensions, "cl_khr_fp16") != NULL;
     l->subgroups = subgroups != 0;
     l->gpu = o->place.type & CL_DEVICE_TYPE_GPU;
-    if (sscanf(version, "OpenCL C %d.%d", &l->major, &l->minor) != 2) l->major = 1, l->minor = 0;
+    if (sscanf(version, "OpenCL C %d.%d", &l->major, &l->minor) != 2) {
+        l->major = 1;
+        l->minor = 0;
+    }
 }
 
 static fac_status open_queue(fac_opencl *o, fac_error *err) {

@@ -132,7 +132,8 @@ typedef union { TV v; T lane[V]; } lanes;
 #define WORDS_OF_EIGHT
 static inline TV seen_bf16(uint4 words) {
     uint8 bits;
-    bits.even = words << 16, bits.odd = words & 0xffff0000;
+    bits.even = words << 16;
+    bits.odd = words & 0xffff0000;
     return CONVERT(T)(as_float8(bits));
 }
 static inline TV seen_f16(uint4 words) {

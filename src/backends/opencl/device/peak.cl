@@ -33,7 +33,10 @@ kernel void peak_copy(global const float4 *x, global float4 *y, ulong n) {
     ulong i = get_global_id(0);
     for (; i + 3 * all < n; i += 4 * all) {
         const float4 a = x[i], b = x[i + all], c = x[i + 2 * all], d = x[i + 3 * all];
-        y[i] = a, y[i + all] = b, y[i + 2 * all] = c, y[i + 3 * all] = d;
+        y[i] = a;
+        y[i + all] = b;
+        y[i + 2 * all] = c;
+        y[i + 3 * all] = d;
     }
     for (; i < n; i += all) y[i] = x[i];
 }

@@ -249,7 +249,10 @@ static inline void  fac_store_bf16(global ushort *x, ulong i, float v) { x[i] = 
  * compilers make two accesses. */
 static inline void fac_split(uint4 words, ushort *x) {
     const uint each[] = { words.x, words.y, words.z, words.w };
-    for (int l = 0; l < 4; l++) x[2 * l] = (ushort)each[l], x[2 * l + 1] = (ushort)(each[l] >> 16);
+    for (int l = 0; l < 4; l++) {
+        x[2 * l] = (ushort)each[l];
+        x[2 * l + 1] = (ushort)(each[l] >> 16);
+    }
 }
 static inline uint4 fac_join(const ushort *x) {
     uint each[4];

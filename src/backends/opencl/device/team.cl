@@ -152,10 +152,13 @@ static inline void part_of(pos parts, pos part, pos *first, pos *last, pos *begi
     const pos all = rows ? *last : (*end + WIDE_STEP - 1) / WIDE_STEP, each = all / parts,
               more = all % parts;
     const pos from = each * part + min(part, more), to = from + each + (part < more);
-    if (rows)
-        *first = from, *last = to;
-    else
-        *begin = from * WIDE_STEP, *end = min(to * WIDE_STEP, *end);
+    if (rows) {
+        *first = from;
+        *last = to;
+    } else {
+        *begin = from * WIDE_STEP;
+        *end = min(to * WIDE_STEP, *end);
+    }
 }
 
 /* Where line number `line` of these dims begins.  What is left for the first dim is less than its

@@ -24,7 +24,10 @@ static inline ulong product(uint a, uint b) {
 #define ROUND(a, b, c, d)                                                                          \
     {                                                                                              \
         const ulong p = product(a, 0xd2511f53u), q = product(c, 0xcd9e8d57u);                      \
-        a = (uint)(q >> 32) ^ b ^ k, b = (uint)q, c = (uint)(p >> 32) ^ d ^ l, d = (uint)p;        \
+        a = (uint)(q >> 32) ^ b ^ k; \
+        b = (uint)q; \
+        c = (uint)(p >> 32) ^ d ^ l; \
+        d = (uint)p; \
     }
 
 #ifdef UPPER
@@ -56,7 +59,9 @@ static inline void draw(const numbers s, ulong key, pos first, pos side, bool ke
 #pragma unroll
         for (int m = 0; m < BLOCKS; m++) {
             const pos e = first + n * side + 2 * m;
-            a[n][m] = LOWER_OF(e), b[n][m] = UPPER_OF(e), c[n][m] = (uint)stream,
+            a[n][m] = LOWER_OF(e);
+            b[n][m] = UPPER_OF(e);
+            c[n][m] = (uint)stream;
             d[n][m] = (uint)(stream >> 32);
         }
 #pragma unroll
@@ -68,8 +73,10 @@ static inline void draw(const numbers s, ulong key, pos first, pos side, bool ke
 #pragma unroll
     for (int n = 0; n < AHEAD; n++)
 #pragma unroll
-        for (int m = 0; m < BLOCKS; m++)
-            keep[n][2 * m] = KEEPS(a[n][m], b[n][m]), keep[n][2 * m + 1] = KEEPS(c[n][m], d[n][m]);
+        for (int m = 0; m < BLOCKS; m++) {
+            keep[n][2 * m] = KEEPS(a[n][m], b[n][m]);
+            keep[n][2 * m + 1] = KEEPS(c[n][m], d[n][m]);
+        }
 }
 #else
 static inline void draw(const numbers s, ulong key, pos first, pos side, bool keep[AHEAD][V]) {
@@ -110,7 +117,9 @@ kernel void dropout(const numbers s, global const MEMORY(X) * x, global MEMORY(X
     const pos count = (pos)s.count;
     TV v[AHEAD];
     bool keep[AHEAD][V];
-    x += s.x, y += s.y, mask += s.mask;
+    x += s.x;
+    y += s.y;
+    mask += s.mask;
 #pragma unroll
     for (int n = 0; n < AHEAD; n++) v[n] = load_x(x + min(first + n * side, count - V), V, 0);
 #ifdef NOISE

@@ -179,7 +179,9 @@ static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin
     if (op->map->inputs != nin || nin > 3) return false;
     for (int i = 0; i < nin; i++) {
         fac_dtype t = w->v[arg[i]].dtype;
-        floats |= kind_of(t) == 'f', doubles |= t == FAC_F64, words |= t == FAC_U64;
+        floats |= kind_of(t) == 'f';
+        doubles |= t == FAC_F64;
+        words |= t == FAC_U64;
         integers |= kind_of(t) == 'i' || kind_of(t) == 'u';
     }
     fac_dtype as = doubles || (floats && integers) ? FAC_F64

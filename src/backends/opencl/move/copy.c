@@ -89,7 +89,10 @@ static size_t widen(fac_cl_moved *m, size_t bytes) {
         m->size[last] /= 2;
         m->from_offset /= 2;
         m->to_offset /= 2;
-        for (int k = 0; k < last; k++) m->from[k] /= 2, m->to[k] /= 2;
+        for (int k = 0; k < last; k++) {
+            m->from[k] /= 2;
+            m->to[k] /= 2;
+        }
     }
     return bytes;
 }

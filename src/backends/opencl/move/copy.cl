@@ -13,7 +13,8 @@ kernel void copy(const numbers s, global const M *x, global M *y) {
               unit = (pos)get_group_id(0) * side * AHEAD + (pos)get_local_id(0);
     M v[AHEAD];
     pos to[AHEAD];
-    x += s.x, y += s.y;
+    x += s.x;
+    y += s.y;
 #pragma unroll
     for (int n = 0; n < AHEAD; n++) {
         pos rest = min(unit + n * side, units - 1), from = 0;
@@ -95,7 +96,10 @@ kernel void transpose(const numbers s, global const M *x, global M *y) {
 #pragma unroll
     for (int n = 0; n < SHARE; n++) {
         local uint *to = tile[row + n * (ITEMS / LANES)] + lane * 4;
-        to[0] = v[n].x, to[1] = v[n].y, to[2] = v[n].z, to[3] = v[n].w;
+        to[0] = v[n].x;
+        to[1] = v[n].y;
+        to[2] = v[n].z;
+        to[3] = v[n].w;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll

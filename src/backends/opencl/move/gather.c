@@ -74,7 +74,10 @@ static void shape_of(const fac_problem *p, shape *s) {
         s->number[0] = axis;
         s->number[1] = x->d[axis];
         s->dims = x->n;
-        for (int k = 0; k < x->n; k++) s->size[k] = i->d[k], s->step[k] = plain.stride[k];
+        for (int k = 0; k < x->n; k++) {
+            s->size[k] = i->d[k];
+            s->step[k] = plain.stride[k];
+        }
     }
 }
 

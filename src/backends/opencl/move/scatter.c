@@ -64,7 +64,10 @@ static void scatter_of(const fac_problem *p, scatter *s) {
         s->depth = axis;
         s->searched = y->d[axis];
         s->dims = y->n;
-        for (int k = 0; k < y->n; k++) s->size[k] = i->d[k], s->by[k] = plain.stride[k];
+        for (int k = 0; k < y->n; k++) {
+            s->size[k] = i->d[k];
+            s->by[k] = plain.stride[k];
+        }
     } else {
         const fac_lines l = fac_lines_of(y, fac_axis(given, y->n));
         s->x = -1;

@@ -120,7 +120,10 @@ static fac_status fill_table(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     const int rank = dims_of(p);
     const fac_operand *x = &p->in[moved_input(p)];
     int64_t all = 0;
-    for (int k = 0; k < rank; k++) first[k] = all, all += size_at(p, k);
+    for (int k = 0; k < rank; k++) {
+        first[k] = all;
+        all += size_at(p, k);
+    }
     int64_t *table = fac_alloc((size_t)all + 1, sizeof *table);
     if (!table)
         return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a table of %lld places",
@@ -144,7 +147,8 @@ static void order(const fac_problem *p, int *dim) {
         for (int j = k;
              j > 0 && p->out[0].layout.stride[dim[j]] > p->out[0].layout.stride[dim[j - 1]]; j--) {
             const int t = dim[j];
-            dim[j] = dim[j - 1], dim[j - 1] = t;
+            dim[j] = dim[j - 1];
+            dim[j - 1] = t;
         }
 }
 
@@ -216,7 +220,10 @@ static void lists(const fac_problem *p, int a, int64_t *starts, int64_t *list) {
                   before = pad_before(p, 1, 2, a);
     for (int64_t i = 0; i <= size; i++) starts[i] = 0;
     for (int64_t k = 0; k < all; k++) starts[fac_pad_from(mode_of(p), k - before, size)]++;
-    for (int64_t i = 0, n = 0; i <= size; i++) n += starts[i], starts[i] = n; /* their ends */
+    for (int64_t i = 0, n = 0; i <= size; i++) {
+        n += starts[i]; /* their ends */
+        starts[i] = n;
+    }
     for (int64_t k = all - 1; k >= 0; k--)
         list[--starts[fac_pad_from(mode_of(p), k - before, size)]] = k * p->in[3].layout.stride[a];
 }

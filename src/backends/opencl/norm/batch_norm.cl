@@ -113,12 +113,16 @@ FOLDER(fold, PLUS)
 #ifdef GRAD
 #define ADD(x_, dy_, mask_) { \
         const TV e = (x_) - around, g = MASKED(dy_, mask_); \
-        a += e, b += e * e, c += g, d += g * e; \
+        a += e; \
+        b += e * e; \
+        c += g; \
+        d += g * e; \
     }
 #else
 #define ADD(x_, dy_, mask_) { \
         const TV e = (x_) - around; \
-        a += e, b += e * e; \
+        a += e; \
+        b += e * e; \
     }
 #endif
 
@@ -163,11 +167,15 @@ kernel void moments(const numbers s, global const MEMORY(X) * x, global const ME
     LINE_OF_TEAM(get_group_id(0) / parts)
 #ifdef COLUMNS
     const pos channel = unit * V, left = channels - channel;
-    x += s.x + channel, dy += s.dy + channel, mask += s.mask + channel;
+    x += s.x + channel;
+    dy += s.dy + channel;
+    mask += s.mask + channel;
 #else
     const pos channel = unit, left = 1;
     const pos at = channel * (pos)s.from[0];
-    x += s.x + at, dy += s.dy + at, mask += s.mask + at;
+    x += s.x + at;
+    dy += s.dy + at;
+    mask += s.mask + at;
 #endif
     pos first = 0, last = (pos)s.outer, begin = 0, end = (pos)s.inner;
     /* k: of the first row */
@@ -192,8 +200,10 @@ kernel void moments(const numbers s, global const MEMORY(X) * x, global const ME
 #if defined(COLUMNS) && defined(BACKWARDS)
     /* Parts go through memory side by side: what was read last, and is in the cache still, is the
      * end of all of it. */
-    if (last == 1) begin = part * stride, stride *= parts;
-    else
+    if (last == 1) {
+        begin = part * stride;
+        stride *= parts;
+    } else
 #endif
     part_of(parts, part, &first, &last, &begin, &end);
     TV sum = (TV)(T)0, squares = (TV)(T)0, dsum = (TV)(T)0, along = (TV)(T)0;
@@ -228,13 +238,17 @@ kernel void moments(const numbers s, global const MEMORY(X) * x, global const ME
 #endif
                     ADD(each, slope, marked)
                 }
-                sum += a, squares += b, dsum += c, along += d;
+                sum += a;
+                squares += b;
+                dsum += c;
+                along += d;
             }
         }
     folded all = fold(tree, sum), all_squares = fold(tree, squares), all_dsum = all,
            all_along = all;
 #ifdef GRAD
-    all_dsum = fold(tree, dsum), all_along = fold(tree, along);
+    all_dsum = fold(tree, dsum);
+    all_along = fold(tree, along);
 #endif
     sums += s.parts_at + channel;
 #ifdef SETTLES
@@ -257,14 +271,18 @@ kernel void moments(const numbers s, global const MEMORY(X) * x, global const ME
 #pragma unroll 4
         for (pos i = MY_PART; i < parts; i += G) {
             global const T *from = sums + (long)i * QUANTITIES * channels;
-            all += get(from, left), all_squares += get(from + channels, left);
+            all += get(from, left);
+            all_squares += get(from + channels, left);
 #ifdef GRAD
-            all_dsum += get(from + 2 * channels, left), all_along += get(from + 3 * channels, left);
+            all_dsum += get(from + 2 * channels, left);
+            all_along += get(from + 3 * channels, left);
 #endif
         }
-        all = fold_team(tree, all), all_squares = fold_team(tree, all_squares);
+        all = fold_team(tree, all);
+        all_squares = fold_team(tree, all_squares);
 #ifdef GRAD
-        all_dsum = fold_team(tree, all_dsum), all_along = fold_team(tree, all_along);
+        all_dsum = fold_team(tree, all_dsum);
+        all_along = fold_team(tree, all_along);
 #endif
     }
     if (!live) return;
@@ -304,14 +322,18 @@ TEAM_KERNEL settle(const numbers s, global const T *from, SETTLED_PARAMS) {
 #pragma unroll 4
     for (pos i = MY_PART; i < parts; i += G) {
         global const T *at = from + i * each + c;
-        sum += at[0], squares += at[channels];
+        sum += at[0];
+        squares += at[channels];
 #ifdef GRAD
-        dsum += at[2 * channels], along += at[3 * channels];
+        dsum += at[2 * channels];
+        along += at[3 * channels];
 #endif
     }
-    sum = fold(tree, sum), squares = fold(tree, squares);
+    sum = fold(tree, sum);
+    squares = fold(tree, squares);
 #ifdef GRAD
-    dsum = fold(tree, dsum), along = fold(tree, along);
+    dsum = fold(tree, dsum);
+    along = fold(tree, along);
 #endif
     if (!live || MY_PART) return;
     settle_sums(s, c, channels, parts ? from[parts * each + c] : 0, sum, squares, dsum, along,

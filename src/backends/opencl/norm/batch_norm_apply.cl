@@ -149,12 +149,15 @@ kernel void apply(const numbers s, global const MEMORY(X) * x, global const MEMO
     bits += s.bits + i / 4;
 #endif
     TV xs[PIXELS], dys[PIXELS], masks[PIXELS];
-    x += s.x + i, dy += s.dy + i, mask += s.mask + i, y += s.y + i;
+    x += s.x + i;
+    dy += s.dy + i;
+    mask += s.mask + i;
+    y += s.y + i;
 #pragma unroll
     for (int n = 0; n < PIXELS; n++) {
         const pos at = min(top + n * down, pixels - 1);
         xs[n] = load_x(x + at * (pos)s.step, left, 0);
-        dys[n] = LOAD_DY(at * (pos)s.dy_step, left),
+        dys[n] = LOAD_DY(at * (pos)s.dy_step, left);
         masks[n] = LOAD_MASK(at * (pos)s.mask_step, left);
     }
 #pragma unroll
@@ -177,8 +180,9 @@ kernel void apply(const numbers s, global const MEMORY(X) * x, global const MEMO
     const pos row = unit / (pos)s.runs, begin = unit % (pos)s.runs * (pos)s.run,
               end = min(begin + (pos)s.run, inner);
     from += s.from;
-    x += s.x + row * (pos)s.step, dy += s.dy + row * (pos)s.dy_step,
-        mask += s.mask + row * (pos)s.mask_step;
+    x += s.x + row * (pos)s.step;
+    dy += s.dy + row * (pos)s.dy_step;
+    mask += s.mask + row * (pos)s.mask_step;
     y += s.y + row * (pos)s.y_step;
 #ifndef LAST
     from += row % channels;

@@ -132,10 +132,13 @@ kernel void pair(const numbers s, global const MEMORY(X) * x0, global const MEMO
     }
 #endif
     CAME(X) xs0[PIXELS], xs1[PIXELS];
-    x0 += s.x0 + c, x1 += s.x1 + c;
+    x0 += s.x0 + c;
+    x1 += s.x1 + c;
 #ifdef GRAD
     CAME(X) dys[PIXELS];
-    dy += s.dy + c, dx0 += s.dx0 + c, dx1 += s.dx1 + c;
+    dy += s.dy + c;
+    dx0 += s.dx0 + c;
+    dx1 += s.dx1 + c;
 #else
     y += s.y + c;
 #ifdef BITS
@@ -145,7 +148,8 @@ kernel void pair(const numbers s, global const MEMORY(X) * x0, global const MEMO
 #pragma unroll
     for (int n = 0; n < PIXELS; n++) {
         const pos at = min(top + n * side, pixels - 1) * step;
-        xs0[n] = COME(X, x0, at), xs1[n] = COME(X, x1, at);
+        xs0[n] = COME(X, x0, at);
+        xs1[n] = COME(X, x1, at);
 #ifdef GRAD
         dys[n] = COME(X, dy, at);
 #endif

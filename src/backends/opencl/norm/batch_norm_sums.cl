@@ -37,8 +37,10 @@ kernel void join(const numbers s, global const MEMORY(X) * x, global const MEMOR
     if (unit >= (pos)s.units) return;
     TV sum = (TV)(T)0, along = (TV)(T)0;
     parts += s.parts_at + c;
-    for (pos i = 0; i < (pos)s.parts; i++, parts += 2 * channels)
-        sum += LOADV(COMPUTED, parts, 0), along += LOADV(COMPUTED, parts, channels);
+    for (pos i = 0; i < (pos)s.parts; i++, parts += 2 * channels) {
+        sum += LOADV(COMPUTED, parts, 0);
+        along += LOADV(COMPUTED, parts, channels);
+    }
     put(s, c, sum, along, var, dscale, dbias);
 }
 #else
@@ -60,7 +62,9 @@ kernel void sums(const numbers s, global const MEMORY(X) * x, global const MEMOR
     const pos c = unit * V;
     const TV around = LOADV(COMPUTED, mean, s.mean + c);
     TV sum = (TV)(T)0, along = (TV)(T)0;
-    x += s.x + c, dy += s.dy + c, parts += s.parts_at + c;
+    x += s.x + c;
+    dy += s.dy + c;
+    parts += s.parts_at + c;
     pos p = live ? (pos)s.pixels - 1 - (part * G + MY_PART) : -1;
     while (p >= 0) {
         TV a = (TV)(T)0, b = (TV)(T)0;
@@ -69,17 +73,21 @@ kernel void sums(const numbers s, global const MEMORY(X) * x, global const MEMOR
 #pragma unroll
             for (int n = 0; n < AHEAD; n++) {
                 const pos at = max(p - n * stride, (pos)0) * channels;
-                xs[n] = COME(X, x, at), dys[n] = COME(X, dy, at);
+                xs[n] = COME(X, x, at);
+                dys[n] = COME(X, dy, at);
             }
 #pragma unroll
             for (int n = 0; n < AHEAD; n++) {
                 const TV g = p - n * stride >= 0 ? SEEN(X, dys[n]) : (TV)(T)0;
-                a += g, b += g * (SEEN(X, xs[n]) - around);
+                a += g;
+                b += g * (SEEN(X, xs[n]) - around);
             }
         }
-        sum += a, along += b;
+        sum += a;
+        along += b;
     }
-    sum = fold(tree, sum), along = fold(tree, along);
+    sum = fold(tree, sum);
+    along = fold(tree, along);
 #ifdef SETTLES
     if (many > 1) {
 #endif
@@ -93,9 +101,11 @@ kernel void sums(const numbers s, global const MEMORY(X) * x, global const MEMOR
         sum = along = (TV)(T)0;
         for (pos i = MY_PART; i < many; i += G) {
             global const T *from = parts + i * 2 * channels;
-            sum += LOADV(COMPUTED, from, 0), along += LOADV(COMPUTED, from, channels);
+            sum += LOADV(COMPUTED, from, 0);
+            along += LOADV(COMPUTED, from, channels);
         }
-        sum = fold(tree, sum), along = fold(tree, along);
+        sum = fold(tree, sum);
+        along = fold(tree, along);
     }
     if (live && MY_PART == 0) put(s, c, sum, along, var, dscale, dbias);
 #endif

@@ -31,7 +31,10 @@ kernel void arg(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) * 
     y += s.y + place(s.kept, s.to, KEPT, unit);
     for (pos i = MY_PART; i < size; i += G) {
         const T e = LOAD(X, x, i * step);
-        if (better(e, i, best, at)) best = e, at = i;
+        if (better(e, i, best, at)) {
+            best = e;
+            at = i;
+        }
     }
 #if G > 1
     local T values[TREE_SIZE];

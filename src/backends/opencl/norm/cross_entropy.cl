@@ -198,7 +198,8 @@ TEAM_KERNEL cross_entropy_grad(const numbers s, global const MEMORY(X) * x,
     weight /= LOAD(X, count, s.count);
 #endif
     if (label == s.ignored) weight = 0;
-    x += s.x + unit * size, dx += s.dx + unit * size;
+    x += s.x + unit * size;
+    dx += s.dx + unit * size;
     TV sum = (TV)(T)0, top = (TV)least;
 #ifdef HELD
     CAME(X) came[HELD];

@@ -20,7 +20,8 @@ kernel void lrn(const numbers s, global const MEMORY(X) * x, global MEMORY(X) * 
 #endif
     const pos first = max(c - (pos)s.before, (pos)0), last = min(c + (pos)s.after, channels - 1);
     TV sum = (TV)(T)0;
-    x += s.x, y += s.y;
+    x += s.x;
+    y += s.y;
     for (pos k = first; k <= last; k++) {
         const TV e = load_x(x + at + (k - c) * step, left, 0);
         sum += e * e;

@@ -49,8 +49,9 @@ static int64_t step_along(const fac_operand *parameter, const fac_dims *x, int k
 
 static void rows_of(const fac_problem *p, rows *r) {
     const fac_dims *x = &p->in[0].type.dims;
-    const fac_operand none = { 0 }, *scale = p->nin > 1 ? &p->in[1] : &none,
-                      *bias = p->nin > 2 ? &p->in[2] : &none;
+    const fac_operand none = { 0 };
+    const fac_operand *scale = p->nin > 1 ? &p->in[1] : &none;
+    const fac_operand *bias = p->nin > 2 ? &p->in[2] : &none;
     *r = (rows){ .count = 1, .size = 1, .mod = 1 };
     if (FAC_IS(p->node, layer_norm) || FAC_IS(p->node, rms_norm)) {
         int64_t axis = 0;
@@ -74,7 +75,11 @@ static void rows_of(const fac_problem *p, rows *r) {
         put(r, channels, r->row[0] == channels, r->row[1] == channels);
         put(r, plane, 0, 0);
     }
-    if (!r->dims) r->d[0] = 1, r->by[0][0] = r->by[1][0] = 0, r->dims = 1;
+    if (!r->dims) {
+        r->d[0] = 1;
+        r->by[0][0] = r->by[1][0] = 0;
+        r->dims = 1;
+    }
 }
 
 /* No body, or one that casts the result to another type of floats, which the kernel stores as it

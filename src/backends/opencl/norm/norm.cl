@@ -86,7 +86,8 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) *
                  global MEMORY(MEAN) * mean_out, global MEMORY(INVERSE) * inverse_out) {
     LINE_OF_TEAM(get_group_id(0))
     pos size = (pos)s.size;
-    x += s.x, y += s.y;
+    x += s.x;
+    y += s.y;
 #ifdef AROUND
     local two two_tree[TREE_SIZE];
 #else
@@ -131,7 +132,8 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) *
         for (int k = 0; k < HELD; k++) {
             const TV v = SEEN(X, came[k]),
                      d = IN_LINE((MY_PART + k * G) * V) ? v - around : (TV)(T)0;
-            sum += d, E(k) = v;
+            sum += d;
+            E(k) = v;
             squares += d * d;
             came[k] = COME(X, next_line, PLACE(k));
         }
@@ -167,7 +169,8 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) *
                 store_y(y + unit * size + i, left, RESULT(r, a, b, o, in, left));
             }
 #if D > 1
-            o += over, in += along;
+            o += over;
+            in += along;
             if (in >= inner) in -= inner, o++;
 #endif
         }
@@ -176,7 +179,8 @@ TEAM_KERNEL norm(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) *
     } while (more);
 #else
     if (!live) size = 0;
-    x += unit * (pos)s.size, y += unit * (pos)s.size;
+    x += unit * (pos)s.size;
+    y += unit * (pos)s.size;
     TV sum = (TV)(T)0, squares = (TV)(T)0;
     T mean = 0;
 #ifdef HELD

@@ -26,8 +26,8 @@ enum { SAMPLES = V < 8 ? 8 / V : 1 };
 #define PLACE(k) min((MY_PART + (k) * G) * V, size - V)
 #define ASK(b, row)                                                                                \
     _Pragma("unroll") for (int k = 0; k < HELD; k++) {                                             \
-        xs[b][k] = COME(X, x, (row)*size + PLACE(k)),                                              \
-        dys[b][k] = COME(X, dy, (row)*size + PLACE(k));                                            \
+        xs[b][k] = COME(X, x, (row)*size + PLACE(k)); \
+        dys[b][k] = COME(X, dy, (row)*size + PLACE(k)); \
     }                                                                                              \
     samples[b] = *(global const uint *)(x + (row)*size);
 #ifdef RMS
@@ -55,7 +55,9 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) * x, global const 
 #else
     enum { STEPS = 1 };
 #endif
-    x += s.x, dy += s.dy, dx += s.dx;
+    x += s.x;
+    dy += s.dy;
+    dx += s.dx;
 #pragma unroll
     for (int k = 0; k < HELD; k++) dscale[k] = dbias[k] = (TV)(T)0;
 #ifdef AHEAD
@@ -78,7 +80,7 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) * x, global const 
 #pragma unroll
             for (int k = 0; k < HELD; k++) {
                 const bool there = IN_LINE((MY_PART + k * G) * V);
-                e[k] = there ? SEEN(X, xs[b][k]) - around : (TV)(T)0,
+                e[k] = there ? SEEN(X, xs[b][k]) - around : (TV)(T)0;
                 d[k] = there ? SEEN(X, dys[b][k]) : (TV)(T)0;
             }
             ASK(b, min(row + AHEAD * rows, units - 1))
@@ -101,7 +103,10 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) * x, global const 
 #pragma unroll
             for (int k = 0; k < HELD; k++) {
                 const TV g = d[k] * FACTOR(k);
-                sum += e[k], squares += e[k] * e[k], gsum += g, along += g * e[k];
+                sum += e[k];
+                squares += e[k] * e[k];
+                gsum += g;
+                along += g * e[k];
             }
             const four all = fold(tree, (four)(FOLD_LANES(PLUS, sum), FOLD_LANES(PLUS, squares),
                                                FOLD_LANES(PLUS, gsum), FOLD_LANES(PLUS, along))) /
@@ -117,7 +122,8 @@ TEAM_KERNEL norm_grad(const numbers s, global const MEMORY(X) * x, global const 
                 if (IN_LINE(i))
                     store_x(dx + row * size + i, size - i,
                             (d[k] * FACTOR(k) - mean_g - c * mean_ge) * inverse);
-                dscale[k] += d[k] * (c * inverse), dbias[k] += d[k];
+                dscale[k] += d[k] * (c * inverse);
+                dbias[k] += d[k];
             }
         }
     }

@@ -52,7 +52,8 @@ TEAM_KERNEL softmax(const numbers s, global const MEMORY(X) * x, global MEMORY(Y
     pos size = (pos)s.size;
     const pos step = (pos)s.step, apart = (pos)s.out, side = (pos)s.to[KEPT - 1],
               first = MY_PART * WIDE_STEP;
-    x += s.x, y += s.y;
+    x += s.x;
+    y += s.y;
 #ifdef COLUMNS
     const pos tiles = ((pos)s.columns + V - 1) / V, column = unit % tiles * V,
               left = (pos)s.columns - column, line = unit / tiles;

@@ -38,14 +38,17 @@ TEAM_KERNEL softmax_grad(const numbers s, global const MEMORY(X) * y, global con
 #else
     const pos from = place(s.kept, s.from, KEPT, unit);
 #endif
-    y += s.y + from, dy += s.dy + from, dx += s.dx + from;
+    y += s.y + from;
+    dy += s.dy + from;
+    dx += s.dx + from;
     TV sum = (TV)(T)0;
 #ifdef HELD
     TV a[HELD], b[HELD];
 #pragma unroll
     for (int k = 0; k < HELD; k++) {
         const pos i = first + k * G * WIDE_STEP;
-        a[k] = i < size ? AT(y, i) : (TV)(T)0, b[k] = i < size ? AT(dy, i) : (TV)(T)0;
+        a[k] = i < size ? AT(y, i) : (TV)(T)0;
+        b[k] = i < size ? AT(dy, i) : (TV)(T)0;
     }
 #pragma unroll
     for (int k = 0; k < HELD; k++) sum += TERM(a[k], b[k]);

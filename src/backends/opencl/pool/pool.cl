@@ -73,7 +73,10 @@ kernel void pool(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) *
     const pos apart = stride * (pos)s.in.step[4];
     const bool whole = left >= V && begin >= 0 &&
                        begin + (V - 1) * stride + ((pos)s.w[2].kernel_ - 1) * dilation < W;
-    if (V > 1) first[2] = 0, last[2] = (pos)s.w[2].kernel_;
+    if (V > 1) {
+        first[2] = 0;
+        last[2] = (pos)s.w[2].kernel_;
+    }
 #endif
     const T start = REAL(s.start);
     lanes best = { .v = (TV)start };

@@ -78,7 +78,8 @@ kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pool_strip(const numb
         shares[q] = all;
     }
 #endif
-    x += s.x, y += s.y;
+    x += s.x;
+    y += s.y;
     for (pos i = 0; i < LINE; i++) line[i] = START;
     for (pos of = first_plane; of < end_plane; of++)
         for (pos p = p0; p < p1; p++) {

@@ -70,7 +70,9 @@ bool fac_cl_tail_read(const fac_opencl *o, fac_problem *p, int bias, fac_cl_tail
         if (!fac_cl_quad_type(b->type.dtype)) return false;
         if (b->layout.stride[0] != 1 || b->layout.offset % 4)
             b->layout = fac_layout_plain(&b->type.dims);
-        t->input[0] = bias, t->dtype[0] = b->type.dtype, t->along[0] = t->biased = true,
+        t->input[0] = bias;
+        t->dtype[0] = b->type.dtype;
+        t->along[0] = t->biased = true;
         t->extras = 1;
     }
     if (!t->body) return t->from == t->result;
@@ -257,7 +259,7 @@ bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
     if (variant < 0 || variant > FAC_CL_QUAD_VARIANTS || sr > 4 || ss > 4 || q->N > 65535)
         return false;
     const int k = variant ? variant : work >= full ? q->favourite : work >= full / 2 ? 7 : 8;
-    q->rows = (int)(parts(cuts[k].rows, sr) * sr),
+    q->rows = (int)(parts(cuts[k].rows, sr) * sr);
     q->columns = (int)(parts(cuts[k].columns, ss) * ss);
     q->group = cuts[k].group;
     if ((size_t)q->group > o->limits.group) q->group = (int)o->limits.group;

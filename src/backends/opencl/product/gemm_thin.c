@@ -67,7 +67,8 @@ bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile 
     t->ahead = 1;
     t->VB = vector(o, r, t);
     if (!t->VB) return false;
-    t->TM = (int)s->M, t->items = items;
+    t->TM = (int)s->M;
+    t->items = items;
     if (t->b_along_n) {
         t->RN = t->VB;
         t->lanes = o->limits.gpu ? items / least(items, t->VB == 4 ? LINE : WARP) : 1;

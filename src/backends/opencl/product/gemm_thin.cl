@@ -95,7 +95,8 @@ kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void product(
     const long zi = get_group_id(2) % s.batch, part = get_group_id(2) / s.batch;
     BATCH(zi);
     const int first = part * s.each_k, end = min((int)s.K, first + (int)s.each_k);
-    a += START(s.a), b += START(s.b);
+    a += START(s.a);
+    b += START(s.b);
     ACC out[OUTS];
 #ifdef ALONG_N
     const int lane = id / ACROSS, n0 = (get_group_id(0) * ACROSS + id % ACROSS) * V;

@@ -48,7 +48,10 @@ static inline four read_a(global const MEM *p, long i, long step) {
     four r;
 #if VA == 4
     const ACC4 x = *(global const ACC4 *)(p + i);
-    r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
+    r.v[0] = x.x;
+    r.v[1] = x.y;
+    r.v[2] = x.z;
+    r.v[3] = x.w;
 #else
     r.v[0] = fetch(p, i, step);
 #endif
@@ -59,7 +62,10 @@ static inline four read_b(global const MEM *p, long i, long step) {
     four r;
 #if VB == 4
     const ACC4 x = *(global const ACC4 *)(p + i);
-    r.v[0] = x.x, r.v[1] = x.y, r.v[2] = x.z, r.v[3] = x.w;
+    r.v[0] = x.x;
+    r.v[1] = x.y;
+    r.v[2] = x.z;
+    r.v[3] = x.w;
 #else
     r.v[0] = fetch(p, i, step);
 #endif
@@ -78,7 +84,8 @@ kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void product(
     const long zi = get_group_id(2) % s.batch, part = get_group_id(2) / s.batch;
     BATCH(zi);
     const int first = part * s.each_k, end = min((int)s.K, first + (int)s.each_k);
-    a += START(s.a), b += START(s.b);
+    a += START(s.a);
+    b += START(s.b);
 
     /* where this item reads */
 #if A_ALONG_M
@@ -159,7 +166,10 @@ kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void product(
                 in_b[i] = inside & (c < (int)s.channels);
                 rb[i] = read_b(b, in_b[i] ? t.x + c * (int)s.b.row : safe, 0);
             }
-            if (++tap == (int)s.window) tap = 0, channel += TK;
+            if (++tap == (int)s.window) {
+                tap = 0;
+                channel += TK;
+            }
 #elif defined(TAPS)
             const int4 p = pixels[s.pixels + b_inner];
             global const MEM *from = b + (b_image < s.images ? b_image : 0) * s.b.outer;
@@ -205,12 +215,18 @@ kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void product(
             UNROLL
             for (int i = 0; i < RM; i += 4) {
                 const FACTOR4 x = *(local const FACTOR4 *)&la[turn ^ 1][k][i * TY + ty * 4];
-                va[i] = x.x, va[i + 1] = x.y, va[i + 2] = x.z, va[i + 3] = x.w;
+                va[i] = x.x;
+                va[i + 1] = x.y;
+                va[i + 2] = x.z;
+                va[i + 3] = x.w;
             }
             UNROLL
             for (int j = 0; j < RN; j += 4) {
                 const FACTOR4 x = *(local const FACTOR4 *)&lb[turn ^ 1][k][j * TX + tx * 4];
-                vb[j] = x.x, vb[j + 1] = x.y, vb[j + 2] = x.z, vb[j + 3] = x.w;
+                vb[j] = x.x;
+                vb[j + 1] = x.y;
+                vb[j + 2] = x.z;
+                vb[j + 3] = x.w;
             }
             UNROLL
             for (int i = 0; i < RM; i++) UNROLL

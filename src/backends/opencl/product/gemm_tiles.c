@@ -173,7 +173,9 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
         if (best->TM && seconds >= best->seconds) continue;
         const int64_t each = t.each_k;
         *best = t;
-        best->splits = parts(K, each), best->each_k = each, best->seconds = seconds;
+        best->splits = parts(K, each);
+        best->each_k = each;
+        best->seconds = seconds;
     }
 }
 

@@ -24,7 +24,8 @@ kernel __attribute__((reqd_work_group_size(1, 1, 1))) void product(
     const long zi = get_group_id(2) % s.batch, part = get_group_id(2) / s.batch;
     BATCH(zi);
     const int first = part * s.each_k, end = min((int)s.K, first + (int)s.each_k);
-    a += START(s.a), b += START(s.b);
+    a += START(s.a);
+    b += START(s.b);
 #if defined(PATCHES)
     int depth[NR], height[NR], width[NR];
     const int of = n0 / inner_n;
@@ -35,7 +36,9 @@ kernel __attribute__((reqd_work_group_size(1, 1, 1))) void product(
         const int n = min(n0 + j, N - 1);
         const int4 pixel = pixels[s.pixels + n % inner_n];
         image[j] = (n / inner_n - of) * (REACH)s.b.outer + pixel.x;
-        depth[j] = pixel.y, height[j] = pixel.z, width[j] = pixel.w;
+        depth[j] = pixel.y;
+        height[j] = pixel.z;
+        width[j] = pixel.w;
         run += j && image[j] == image[0] + j && width[j] == width[0] + j;
     }
 #endif
@@ -158,8 +161,7 @@ kernel __attribute__((reqd_work_group_size(1, 1, 1))) void product(
                 const long outer = n0 / inner_n, column = PLACE(n0 % inner_n + j);
                 STORE(y, m * s.y.row + outer * s.y.outer + column * Y_COLUMN,
                       FINISH(x[j], m, outer, column));
-            }
-        else
+            } else
             for (int j = 0; j < columns; j++) {
                 const long outer = (n0 + j) / inner_n, column = PLACE((n0 + j) % inner_n);
                 STORE(y, m * s.y.row + outer * s.y.outer + column * Y_COLUMN,

@@ -127,12 +127,15 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     fac_cl_shape *s = &r->s;
     s->M = first ? w.size[0] : 1;
     s->N = s->inner_n = columns ? d->d[d->n - 1] : 1;
-    for (int k = first; k < w.dims; k++)
-        s->z[FAC_CL_BATCH - 1 - (k - first)] = w.size[k], s->batch *= w.size[k];
+    for (int k = first; k < w.dims; k++) {
+        s->z[FAC_CL_BATCH - 1 - (k - first)] = w.size[k];
+        s->batch *= w.size[k];
+    }
     const int64_t terms = s->b.row; /* of b a row is a term, and rows of y do not move it */
     put(&w, 0, &s->a), put(&w, 1, &s->b), put(&w, 2, &s->y);
     s->b.row = terms;
-    s->a.at = p->in[0].layout.offset, s->b.at = p->in[1].layout.offset,
+    s->a.at = p->in[0].layout.offset;
+    s->b.at = p->in[1].layout.offset;
     s->y.at = p->out[0].layout.offset;
     s->y.column = last[2];
     for (int i = 0; i < r->extras; i++) {
@@ -187,7 +190,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!read(o, p, f->quads, &r)) return false;
     r.variant = p->variant;
     if (!fac_cl_tile_choose(o, &r, f->way, &t)) return false;
-    offer->variants = fac_cl_tile_variants(o, r.dtype, f->way),
+    offer->variants = fac_cl_tile_variants(o, r.dtype, f->way);
     offer->version = FAC_CL_TILE_VERSION;
     offer->seconds = t.seconds;
     /* few rows: tiles are mostly empty, and read what the product is bound by at half of the

@@ -76,7 +76,8 @@ static void settle(fac_cl_axes *x) {
     for (int k = 1; k < n; k++)
         for (int j = k; j > 0 && x->a[j].in > x->a[j - 1].in; j--) {
             const fac_cl_axis t = x->a[j];
-            x->a[j] = x->a[j - 1], x->a[j - 1] = t;
+            x->a[j] = x->a[j - 1];
+            x->a[j - 1] = t;
         }
     x->n = 0;
     for (int k = 0; k < n; k++) {

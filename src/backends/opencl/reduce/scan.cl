@@ -112,8 +112,10 @@ kernel void top(const numbers s, global const MEMORY(X) * x, global MEMORY(X) * 
         pos at = -1;
         for (pos i = item; i < size; i += G) {
             const T e = LOAD(X, x, s.x + from + (long)i * inner);
-            if ((n == 0 || before(last, last_at, e, i)) && (at < 0 || before(e, i, best, at)))
-                best = e, at = i;
+            if ((n == 0 || before(last, last_at, e, i)) && (at < 0 || before(e, i, best, at))) {
+                best = e;
+                at = i;
+            }
         }
         values[item] = best;
         places[item] = at;
@@ -127,7 +129,8 @@ kernel void top(const numbers s, global const MEMORY(X) * x, global MEMORY(X) * 
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        last = values[0], last_at = places[0];
+        last = values[0];
+        last_at = places[0];
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item == 0 && s.has & 1) STORE(X, y, s.y + to + (long)n * inner, last);
         if (item == 0 && s.has & 2) index[s.index + to + (long)n * inner] = last_at;

@@ -120,7 +120,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
                 n = 0;
                 chunks = 0;
             }
-            if (mine) in[n++] = i, chunks += chunks_of(&p->in[i]);
+            if (mine) {
+                in[n++] = i;
+                chunks += chunks_of(&p->in[i]);
+            }
         }
     }
     return add_sum(o, p, plan, before, err);

@@ -279,8 +279,9 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *
         const tile w = tile_of(&a, u);
         const uint here = a_at + turns % A_TILES * A_BYTES;
         const int key0 = w.first + mine, end = (w.begin + w.each) * BLOCK;
-        w4.da_k = describe(here + group * A_D, 1),
-        w4.da_v = describe(here + GROUPS * A_D + group * A_E, 1), w4.key0 = key0;
+        w4.da_k = describe(here + group * A_D, 1);
+        w4.da_v = describe(here + GROUPS * A_D + group * A_E, 1);
+        w4.key0 = key0;
         UNROLL
         for (int i = 0; i < D / 2; i++) sk[i] = 0;
         UNROLL

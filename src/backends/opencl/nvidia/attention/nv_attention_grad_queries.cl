@@ -218,13 +218,15 @@ kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const STREA
         const tile w = tile_of(&a, u);
         const uint here = a_at + turns % A_TILES * A_BYTES;
         const int row0 = w.first + mine;
-        w4.da_q = describe(here + group * A_D, 1),
-        w4.da_dy = describe(here + GROUPS * A_D + group * A_E, 1), w4.row0 = row0;
+        w4.da_q = describe(here + group * A_D, 1);
+        w4.da_dy = describe(here + GROUPS * A_D + group * A_E, 1);
+        w4.row0 = row0;
         UNROLL
         for (int i = 0; i < D / 2; i++) sq[i] = 0;
         global const float2 *n_at =
             stats + a.stats + ((long)w.b * a.H + w.h) * a.q_tiles * TILE + row0;
-        w4.n0 = n_at[0], w4.n1 = n_at[8];
+        w4.n0 = n_at[0];
+        w4.n1 = n_at[8];
 #ifdef MASKED
         global const MEMORY(M) *m_at = mask + MASK_OF(a, w.b, w.h);
 #endif

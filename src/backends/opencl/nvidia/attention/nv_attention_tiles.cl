@@ -72,10 +72,12 @@ INLINE void put_two_f16(global ushort *p, float x, float y) {
 #define FROM(tag, x) FAC_CAT(from_, tag)(x)
 /* The two numbers of a pair. */
 INLINE void apart_bf16(float *x, uint p) {
-    x[0] = as_float(p << 16), x[1] = as_float(p & 0xffff0000u);
+    x[0] = as_float(p << 16);
+    x[1] = as_float(p & 0xffff0000u);
 }
 INLINE void apart_f16(float *x, uint p) {
-    x[0] = from_f16((ushort)p), x[1] = from_f16((ushort)(p >> 16));
+    x[0] = from_f16((ushort)p);
+    x[1] = from_f16((ushort)(p >> 16));
 }
 #define LOG2E 1.44269504088896340736f
 /* numbers of a kind: tf32, bf16, f16 */
@@ -127,7 +129,10 @@ INLINE void load_chunk(uint4 *v, global const MEMORY(X) *p, int n) {
     if (n >= CHUNK) {
         UNROLL for (int i = 0; i < CHUNK; i += 4) {
             const float4 f = *(global const float4 *)(p + i);
-            x[i] = f.x, x[i + 1] = f.y, x[i + 2] = f.z, x[i + 3] = f.w;
+            x[i] = f.x;
+            x[i + 1] = f.y;
+            x[i + 2] = f.z;
+            x[i + 3] = f.w;
         }
     } else
 #endif
@@ -176,12 +181,17 @@ INLINE void as_operand(uint *p, const float *s) {
     UNROLL for (int i = 0; i < BLOCK / 2; i += 4) {
         const float x[] = { s[i], s[i + 2], s[i + 1], s[i + 3] };
         UNROLL
-        for (int u = 0; u < 4; u++) p[i + u] = nv_high(x[u]), p[BLOCK / 2 + i + u] = nv_low(x[u]);
+        for (int u = 0; u < 4; u++) {
+            p[i + u] = nv_high(x[u]);
+            p[BLOCK / 2 + i + u] = nv_low(x[u]);
+        }
     }
 #elif NUMBER == 4
     UNROLL for (int i = 0; i < BLOCK / 2; i += 4) {
-        p[i] = nv_to_tf32(s[i]), p[i + 1] = nv_to_tf32(s[i + 2]);
-        p[i + 2] = nv_to_tf32(s[i + 1]), p[i + 3] = nv_to_tf32(s[i + 3]);
+        p[i] = nv_to_tf32(s[i]);
+        p[i + 1] = nv_to_tf32(s[i + 2]);
+        p[i + 2] = nv_to_tf32(s[i + 1]);
+        p[i + 3] = nv_to_tf32(s[i + 3]);
     }
 #else
     UNROLL
@@ -200,11 +210,13 @@ INLINE void as_operand(uint *p, const float *s) {
 INLINE void turn_words(uint *v, int t) {
     UNROLL for (int i = 0; i < 4; i += 2) {
         const uint got = nv_other_word(t & 1 ? v[i] : v[i + 1], 1);
-        v[i] = t & 1 ? got : v[i], v[i + 1] = t & 1 ? v[i + 1] : got;
+        v[i] = t & 1 ? got : v[i];
+        v[i + 1] = t & 1 ? v[i + 1] : got;
     }
     UNROLL for (int i = 0; i < 2; i++) {
         const uint got = nv_other_word(t & 2 ? v[i] : v[i + 2], 2);
-        v[i] = t & 2 ? got : v[i], v[i + 2] = t & 2 ? v[i + 2] : got;
+        v[i] = t & 2 ? got : v[i];
+        v[i + 2] = t & 2 ? v[i + 2] : got;
     }
 }
 INLINE void put_rows(global MEMORY(X) * y, long step, int first, int rows, int size, int wide,
@@ -278,7 +290,10 @@ INLINE bool is_turn(turn u, int all, int tiles) {
 INLINE turn next_turn(turn u, int all, int tiles) {
     turn next = { u.at + (int)get_num_groups(0), 0 };
 #ifdef CAUSAL
-    if (!u.second && u.at < pairs_of(all, tiles) * (all / tiles)) next.at = u.at, next.second = 1;
+    if (!u.second && u.at < pairs_of(all, tiles) * (all / tiles)) {
+        next.at = u.at;
+        next.second = 1;
+    }
 #endif
     return next;
 }
@@ -291,9 +306,11 @@ INLINE int2 place_of(turn u, int all, int tiles, bool last_is_long) {
         const int section = u.at / (16 * pairs), in = u.at % (16 * pairs);
         const int left = heads - section * 16, together = left < 16 ? left : 16,
                   pair = in / together;
-        tile = u.second ? tiles - 1 - pair : pair, head = section * 16 + in % together;
+        tile = u.second ? tiles - 1 - pair : pair;
+        head = section * 16 + in % together;
     } else {
-        tile = pairs + single / heads, head = single % heads;
+        tile = pairs + single / heads;
+        head = single % heads;
     }
     return (int2)(last_is_long ? tiles - 1 - tile : tile, head);
 #else

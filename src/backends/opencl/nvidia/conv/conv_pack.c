@@ -182,7 +182,8 @@ fac_nv_pack fac_nv_pack_phase(const fac_nv_weights *w, int phase, size_t to) {
         s.first_tap[d] = f.axis[d].first;
         s.each[d] = f.axis[d].each;
     }
-    s.size[0] = (int32_t)g->kernel[1], s.size[1] = (int32_t)g->kernel[2];
+    s.size[0] = (int32_t)g->kernel[1];
+    s.size[1] = (int32_t)g->kernel[2];
     cut_units(&s, k);
     return s;
 }

@@ -74,10 +74,13 @@ static bool read_norm(const fac_node *of, fac_problem *p, fac_nv_conv *c) {
     if (p->nin > ADD) n->add = add_extra(p, ADD, c);
     if (y) n->y = add_extra(p, Y, c);
     if (mask) n->mask = add_extra(p, MASK, c);
-    n->x = add_extra(p, X, c), n->mean = add_extra(p, MEAN, c);
-    if (!y && !mask)
-        n->var = add_extra(p, VAR, c), n->scale = add_extra(p, SCALE, c),
+    n->x = add_extra(p, X, c);
+    n->mean = add_extra(p, MEAN, c);
+    if (!y && !mask) {
+        n->var = add_extra(p, VAR, c);
+        n->scale = add_extra(p, SCALE, c);
         n->bias = add_extra(p, BIAS, c);
+    }
     return n->x >= 0 && n->mean >= 0 && (mask ? n->mask >= 0 : y ? n->y >= 0 : n->bias >= 0);
 }
 
@@ -119,7 +122,9 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
                   channels = (turned ? g->K : g->C) / g->groups;
     if (rows < 4 || rows % 4 || rows > COORDINATE || channels < 1 || channels > COORDINATE)
         return false;
-    c->groups = (int32_t)g->groups, c->rows = (int32_t)rows, c->channels = (int32_t)channels;
+    c->groups = (int32_t)g->groups;
+    c->rows = (int32_t)rows;
+    c->channels = (int32_t)channels;
     c->few = !turned && channels <= FAC_NV_FEW && g->groups == 1;
     if (!c->few && channels % (c->r.dtype == FAC_F32 ? 4 : 8)) return false;
     c->promote_from = p->precision == FAC_PRECISION_HIGHEST ? 300 : 600;
@@ -156,10 +161,13 @@ static fac_nv_axis axis_of(const fac_nv_conv *c, int d, int place) {
     a.out = (int32_t)(g->in[d] > place ? (g->in[d] - place + stride - 1) / stride : 0);
     for (int64_t k = 0, last = -1; k < g->kernel[d]; k++) {
         if ((from - k * g->dilation[d]) % stride) continue;
-        if (last < 0)
-            a.first = (int32_t)k, a.origin = (int32_t)((from - k * g->dilation[d]) / stride);
-        else if (a.taps == 1)
-            a.each = (int32_t)(k - last), a.far = (int32_t)(-(k - last) * g->dilation[d] / stride);
+        if (last < 0) {
+            a.first = (int32_t)k;
+            a.origin = (int32_t)((from - k * g->dilation[d]) / stride);
+        } else if (a.taps == 1) {
+            a.each = (int32_t)(k - last);
+            a.far = (int32_t)(-(k - last) * g->dilation[d] / stride);
+        }
         last = k, a.taps++;
     }
     return a;

@@ -188,7 +188,8 @@ static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_ph
     const fac_cl_product *p = &r->c.r;
     look s = look_of(r, f);
     fac_nv_ends e = fac_nv_phase_ends(&r->c, f);
-    s.x += (int64_t)(fac_cl_at(x) / bytes_of(p->dtype)), s.w = (int64_t)fac_cl_at(w);
+    s.x += (int64_t)(fac_cl_at(x) / bytes_of(p->dtype));
+    s.w = (int64_t)fac_cl_at(w);
     e.p[0].at += (int64_t)(fac_cl_at(y) / bytes_of(p->result));
     fac_cl_arg args[9 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
                                            fac_cl_arg_value(&e, fac_nv_ends_bytes(p)),
@@ -197,9 +198,10 @@ static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_ph
     moments left = { 0, (int64_t)r->c.groups * r->c.rows };
     int n = 5;
     if (r->t.splits > 1) {
-        s.work = (int64_t)(fac_cl_at(work) / sizeof(float)),
+        s.work = (int64_t)(fac_cl_at(work) / sizeof(float));
         s.counters = (int64_t)(fac_cl_at(r->counters) / sizeof(uint32_t));
-        args[n++] = fac_cl_arg_span(work), args[n++] = fac_cl_arg_span(r->counters);
+        args[n++] = fac_cl_arg_span(work);
+        args[n++] = fac_cl_arg_span(r->counters);
     }
     if (r->c.moments) {
         left.at = (int64_t)((fac_cl_at(work) + fac_nv_tile_work(&r->c, &r->t)) / sizeof(float));

@@ -113,7 +113,8 @@ bool fac_nv_stream_keeps(const fac_opencl *o, const fac_nv_stream *q) {
     bool all = true, some = false;
     for (int i = 0; i < fac_nv_stream_launches(q); i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
-        all &= !f.pixels || crew_of(o, q, &f).kept, some |= f.pixels > 0;
+        all &= !f.pixels || crew_of(o, q, &f).kept;
+        some |= f.pixels > 0;
     }
     return all && some;
 }
@@ -175,7 +176,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !fac_nv_stream_read(o, p, &q)) return false;
     *FAC_DRAFT(offer, fac_nv_stream) = q;
     offer->seconds = q.seconds;
-    offer->variants = fac_nv_stream_variants(), offer->version = VERSION;
+    offer->variants = fac_nv_stream_variants();
+    offer->version = VERSION;
     offer->work = moments_bytes(o, &q) + (q.maps ? fac_nv_maps_bytes(o, 1) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN)
@@ -271,15 +273,18 @@ static sizes sizes_of(const fac_nv_stream *q, const fac_nv_phase *f) {
     sizes s = { .rows = c->rows,
                 .blocks = fac_nv_stream_blocks(q),
                 .pieces = c->channels / pieces };
-    s.tall = axis_of(&f->axis[1]), s.wide = axis_of(&f->axis[2]);
-    s.x_image = c->x.image / pieces, s.x_row = c->x.row / pieces,
+    s.tall = axis_of(&f->axis[1]);
+    s.wide = axis_of(&f->axis[2]);
+    s.x_image = c->x.image / pieces;
+    s.x_row = c->x.row / pieces;
     s.x_column = (q->maps ? q->step : c->x.column) / pieces;
     s.line = places.line;
     s.image = places.image;
     s.positions = (int32_t)places.all;
     s.across = (c->rows + t->bn - 1) / t->bn;
     s.tiles = (s.positions + places.tile - 1) / places.tile * s.across;
-    s.by_image = divisor_of(s.image), s.by_line = divisor_of(s.line);
+    s.by_image = divisor_of(s.image);
+    s.by_line = divisor_of(s.line);
     return s;
 }
 
@@ -294,14 +299,19 @@ static void join_phases(const fac_nv_stream *q, fac_span w, sizes *s) {
     for (int i = 0; i < q->c.phases; i++) {
         const int own = fac_nv_phase_of(&q->c, i).taps;
         int k = i;
-        for (; k > 0 && taps[k - 1] < own; k--) phase[k] = phase[k - 1], taps[k] = taps[k - 1];
+        for (; k > 0 && taps[k - 1] < own; k--) {
+            phase[k] = phase[k - 1];
+            taps[k] = taps[k - 1];
+        }
         phase[k] = i;
         taps[k] = own;
     }
     const int across = (int)g->stride[2], last = q->c.phases - 1;
     const fac_nv_phase end = fac_nv_phase_of(&q->c, last);
-    s->tall1 = axis_of(&end.axis[1]), s->wide1 = axis_of(&end.axis[2]);
-    s->step_row = (int32_t)g->stride[1], s->step_column = across;
+    s->tall1 = axis_of(&end.axis[1]);
+    s->wide1 = axis_of(&end.axis[2]);
+    s->step_row = (int32_t)g->stride[1];
+    s->step_column = across;
     s->each = s->tiles;
     s->tiles *= q->c.phases;
     s->each_part = (s->positions + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS;
@@ -333,8 +343,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         s.w = weights_at(q, in[1], i);
         if (q->joined) join_phases(q, in[1], &s);
         e.p[0].at += (int64_t)(fac_cl_at(out[0]) / (size_t)q->bytes);
-        if (q->c.moments)
-            s.moments = (int64_t)(fac_cl_at(work) / sizeof(float)), s.parts = (int32_t)m.parts;
+        if (q->c.moments) {
+            s.moments = (int64_t)(fac_cl_at(work) / sizeof(float));
+            s.parts = (int32_t)m.parts;
+        }
         if (q->maps) s.maps = (int64_t)(fac_cl_at(work) + moments_bytes(o, q));
         s.first_part = first;
         first += (int32_t)parts_of(o, q, &f);

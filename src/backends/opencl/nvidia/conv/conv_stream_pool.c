@@ -21,7 +21,11 @@ fac_nv_stream_places fac_nv_stream_places_of(const fac_nv_stream *q, const fac_n
     const int32_t h = f->axis[1].out, w = f->axis[2].out, tile = fac_nv_stream_rows(t);
     fac_nv_stream_places s = { .line = w + t->halo, .tile = tile };
     s.image = (h + t->halo) * s.line;
-    if (q->c.pooled) s.line = (w + 2) / 2 * 2, s.image = h / 2 * s.line, s.tile = tile / 2;
+    if (q->c.pooled) {
+        s.line = (w + 2) / 2 * 2;
+        s.image = h / 2 * s.line;
+        s.tile = tile / 2;
+    }
     s.all = q->c.g.N * s.image;
     return s;
 }

@@ -172,9 +172,13 @@ bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv
         if ((t.halo && !q->halo) || (t.slots && (!q->rows16 || q->moving != !!q->added))) continue;
         if (!settle(q, &f, &t)) continue;
         fac_nv_stream with = *q;
-        with.t = t, with.kept = fac_nv_stream_keeps(o, &with),
+        with.t = t;
+        with.kept = fac_nv_stream_keeps(o, &with);
         with.seconds = seconds_of(o, &with, &t, bytes);
-        if (!found || with.seconds < q->seconds) *q = with, found = true;
+        if (!found || with.seconds < q->seconds) {
+            *q = with;
+            found = true;
+        }
     }
     q->packing.rows = q->t.bn;
     return found;

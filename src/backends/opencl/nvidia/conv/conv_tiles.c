@@ -166,7 +166,10 @@ static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut
         const fac_nv_phase f = fac_nv_phase_of(c, i);
         const double work = (double)f.pixels * (1 + f.taps);
         if (f.taps > (c->few ? TAPS_FEW : TAPS)) return;
-        if (work > most) most = work, heavy = f;
+        if (work > most) {
+            most = work;
+            heavy = f;
+        }
     }
     if (c->mode == FAC_NV_3XTF32 &&
         (double)heavy.taps * (c->few ? FAC_NV_FEW : c->channels) >= c->promote_from)

@@ -81,7 +81,8 @@ static bool settle(const fac_opencl *o, fac_problem *p, plan *q) {
         if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] != 1 || g->pad[k] > 2)
             return false;
     const int64_t *to = c->kind == FAC_CL_GRAD_X ? g->in : g->out;
-    q->down = (to[1] + OUT - 1) / OUT, q->across = (to[2] + OUT - 1) / OUT;
+    q->down = (to[1] + OUT - 1) / OUT;
+    q->across = (to[2] + OUT - 1) / OUT;
     const double tile = (double)POINTS * (double)(channels_of(c) + rows_of(c)) * sizeof(float);
     const double image = tile * (double)q->down * (double)q->across;
     if (image > 1e9 || POINTS * channels_of(c) > INT32_MAX / 64 ||
@@ -92,7 +93,8 @@ static bool settle(const fac_opencl *o, fac_problem *p, plan *q) {
     const int64_t slices = (g->N + q->images - 1) / q->images;
     q->images = (g->N + slices - 1) / slices;
     const size_t count = (size_t)(q->images * q->down * q->across) * POINTS * sizeof(float);
-    q->v = count * (size_t)channels_of(c), q->m = count * (size_t)rows_of(c);
+    q->v = count * (size_t)channels_of(c);
+    q->m = count * (size_t)rows_of(c);
     if (q->v / 4 > INT32_MAX || q->m / 4 > INT32_MAX) return false;
     describe_product(q);
     if (!fac_nv_tile_choose(o, &q->r.c, 0, &q->r.t)) return false;
@@ -213,14 +215,16 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                 .first = (int32_t)first,
                 .tiles = (int32_t)count,
                 .channels = (int32_t)channels_of(c) };
-    s.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]),
+    s.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]);
     s.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
     const fac_cl_range fill = { 1, { (size_t)(count * channels_of(c) / 2) }, { GROUP } };
     const fac_cl_arg seen[] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_span(in[0]),
                                 fac_cl_arg_span(V) };
     FAC_TRY(fac_cl_launch(o, &q->input, &fill, 3, seen, err));
     FAC_TRY(fac_nv_rows_run(o, &q->r, count, V, in[1], M, NULL, parts, err));
-    s.v = floats_at(M), s.height = (int32_t)to[1], s.width = (int32_t)to[2],
+    s.v = floats_at(M);
+    s.height = (int32_t)to[1];
+    s.width = (int32_t)to[2];
     s.channels = (int32_t)rows_of(c);
     fac_nv_ends e = c->ends;
     fac_cl_arg args[4 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),

@@ -155,7 +155,10 @@ static void consider(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_t
         const fac_nv_phase f = fac_nv_phase_of(c, i);
         const double work = (double)f.pixels * (1 + f.taps);
         if (f.taps > (c->few ? TAPS_FEW : TAPS)) return;
-        if (work > most) most = work, heavy = f;
+        if (work > most) {
+            most = work;
+            heavy = f;
+        }
     }
     const int k_tiles = fac_nv_k_tiles(c, &t.k, &heavy);
     for (int splits = 1; splits <= (c->phases == 1 ? SPLITS : 1); splits += splits < 8    ? 1

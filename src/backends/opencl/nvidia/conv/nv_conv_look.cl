@@ -36,14 +36,18 @@ INLINE pixel pixel_of(const look *s, uint m) {
 #endif
     const uint line = quotient(m, s->multiplier[2], s->shift[2]),
                plane = quotient(line, s->multiplier[1], s->shift[1]);
-    p.column = m - line * s->out[2], p.row = line - plane * s->out[1];
+    p.column = m - line * s->out[2];
+    p.row = line - plane * s->out[1];
 #ifdef POOL
-    p.column = 2 * p.column + (corner & 1), p.row = 2 * p.row + (corner >> 1);
+    p.column = 2 * p.column + (corner & 1);
+    p.row = 2 * p.row + (corner >> 1);
 #endif
 #ifdef DEEP
-    p.image = quotient(plane, s->multiplier[0], s->shift[0]), p.depth = plane - p.image * s->out[0];
+    p.image = quotient(plane, s->multiplier[0], s->shift[0]);
+    p.depth = plane - p.image * s->out[0];
 #else
-    p.image = plane, p.depth = 0;
+    p.image = plane;
+    p.depth = 0;
 #endif
     return p;
 }
@@ -65,7 +69,9 @@ INLINE sight sight_of(const look *s, int m) {
         w = p.column * s->stride[2] + s->origin[2];
     v.at = p.image * s->image + d * s->step[0] + h * s->step[1] + w * s->step[2];
 #ifdef FEW
-    v.depth = d, v.row = m < s->pixels ? h : -(1 << 29), v.column = w;
+    v.depth = d;
+    v.row = m < s->pixels ? h : -(1 << 29);
+    v.column = w;
 #else
     uint inside = 0, bit = 1;
     for (int a = 0; a < s->taps[0]; a++)

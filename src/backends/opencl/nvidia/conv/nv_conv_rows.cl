@@ -80,7 +80,10 @@ INLINE void load_pixels(uint *raw, const look *s, const sight *v, walk *k, globa
             load16_or_zero(raw + 4 * (i * LOADS + j), from + j * (int)(64 / sizeof(XMEM)), there);
         }
     }
-    if (++k->tap == s->all_taps) k->tap = 0, k->block += BK;
+    if (++k->tap == s->all_taps) {
+        k->tap = 0;
+        k->block += BK;
+    }
     k->at = taps[k->tap] + k->block;
 }
 #endif
@@ -151,11 +154,17 @@ INLINE void release(const ring *r, int back) {
 
 INLINE void next(ring *r) {
     r->i++;
-    if (++r->stage == STAGES) r->stage = 0, r->parity ^= 1;
+    if (++r->stage == STAGES) {
+        r->stage = 0;
+        r->parity ^= 1;
+    }
 }
 
 INLINE void promote(float *sums, float *whole) {
-    UNROLL for (int q = 0; q < BN / 2; q++) whole[q] += sums[q], sums[q] = 0;
+    UNROLL for (int q = 0; q < BN / 2; q++) {
+        whole[q] += sums[q];
+        sums[q] = 0;
+    }
 }
 
 #define CONTEXT                                                                                    \
@@ -236,9 +245,15 @@ INLINE void finish_tile(const look *s, const ends *e, float *sums, int row, int 
 #ifdef NORM
                 float along[4];
                 norm4(v, along, &m[q][i]);
-                UNROLL for (int j = 0; j < 4; j++) whole[0][j] += v[j], whole[1][j] += along[j];
+                UNROLL for (int j = 0; j < 4; j++) {
+                    whole[0][j] += v[j];
+                    whole[1][j] += along[j];
+                }
 #elif defined(MOMENTS)
-                sums[k] = v[0], sums[k + 1] = v[1], sums[k + 4] = v[2], sums[k + 5] = v[3];
+                sums[k] = v[0];
+                sums[k + 1] = v[1];
+                sums[k + 4] = v[2];
+                sums[k + 5] = v[3];
 #endif
                 store4(e, &at[i], group + c, v, y);
             }
@@ -293,10 +308,12 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     barrier(CLK_LOCAL_MEM_FENCE);
     walk k;
 #ifdef FEW
-    k.tap = k0, k.block = k.at = 0;
+    k.tap = k0;
+    k.block = k.at = 0;
     x += s.x;
 #else
-    k.tap = s.all_taps ? k0 % s.all_taps : 0, k.block = s.all_taps ? k0 / s.all_taps * BK : 0;
+    k.tap = s.all_taps ? k0 % s.all_taps : 0;
+    k.block = s.all_taps ? k0 / s.all_taps * BK : 0;
     k.at = taps[k.tap] + k.block;
     x += s.x + (long)(first / s.row_tiles) * s.channels;
 #endif

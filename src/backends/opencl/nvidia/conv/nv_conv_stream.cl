@@ -115,8 +115,10 @@ INLINE sizes phase_of(const sizes *all, int *tile) {
                      (PHASES > 3 && *tile >= 3 * all->each),
               place = all->order >> 2 * rank;
     *tile -= rank * all->each;
-    s.row = place & 1, s.column = place >> 1 & 1, s.first_part += rank * all->each_part;
-    s.tall = axis_of(all->tall, all->tall1, s.row),
+    s.row = place & 1;
+    s.column = place >> 1 & 1;
+    s.first_part += rank * all->each_part;
+    s.tall = axis_of(all->tall, all->tall1, s.row);
     s.wide = axis_of(all->wide, all->wide1, s.column);
     s.w += (rank > 0 ? all->w1 : 0) + (rank > 1 ? all->w2 : 0) + (rank > 2 ? all->w3 : 0);
     return s;
@@ -174,7 +176,10 @@ INLINE void bring_a(const sizes *s, global const char *x, global uchar *maps, ui
             nv_barrier_expect(full + 8 * stage, A_BYTES);
             nv_map_load(to + stage * A_BYTES, map, block * (STEP_BYTES / 2),
                         tile / s->across * PLACES, 0, 0, full + 8 * stage);
-            if (++stage == SA) stage = 0, parity ^= 1;
+            if (++stage == SA) {
+                stage = 0;
+                parity ^= 1;
+            }
         }
 }
 #else
@@ -250,7 +255,10 @@ INLINE void bring_a(const sizes *all, global const char *x, local int2 *rows, ui
                               i * s->tall.far * s->x_row + j * s->wide.far * s->x_column,
                               8 * block + (item & 7) < s->pieces, item);
                     nv_barrier_arrive_copies(full + 8 * stage);
-                    if (++stage == SA) stage = 0, parity ^= 1;
+                    if (++stage == SA) {
+                        stage = 0;
+                        parity ^= 1;
+                    }
                 }
     }
     NV_COPIES_COMMIT();
@@ -270,7 +278,10 @@ INLINE void bring_b(const sizes *all, global const char *w, uint to, uint full, 
             nv_barrier_wait(empty + 8 * stage, parity);
             nv_barrier_expect(full + 8 * stage, B_BYTES);
             nv_bulk_load(to + stage * B_BYTES, from, B_BYTES, full + 8 * stage);
-            if (++stage == SB) stage = 0, parity ^= 1;
+            if (++stage == SB) {
+                stage = 0;
+                parity ^= 1;
+            }
         }
     }
 }

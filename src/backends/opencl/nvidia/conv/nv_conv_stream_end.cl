@@ -29,7 +29,10 @@ INLINE void join_consumers(moments_kept *k, local float *own, int item) {
     UNROLL
     for (int i = 0; i < MOMENT_COLUMNS; i++) {
         const int c = c0 + 128 * i;
-        if (c < BN) mine[c] = k->mean[i], mine[BN + c] = k->m2[i];
+        if (c < BN) {
+            mine[c] = k->mean[i];
+            mine[BN + c] = k->m2[i];
+        }
     }
     if (c0 == 0) mine[8 * BN] = k->n;
     nv_meet(AT_END, CONSUMING);
@@ -40,7 +43,8 @@ INLINE void join_consumers(moments_kept *k, local float *own, int item) {
         UNROLL
         for (int i = 0; i < MOMENT_COLUMNS; i++) {
             const int c = c0 + 128 * i;
-            mean[i] = c < BN ? of[c] : 0, m2[i] = c < BN ? of[BN + c] : 0;
+            mean[i] = c < BN ? of[c] : 0;
+            m2[i] = c < BN ? of[BN + c] : 0;
         }
         keep_moments(k, mean, m2, of[8 * BN]);
     }
@@ -74,25 +78,32 @@ INLINE void join_parts(const sizes *s, const endings *e, global const float *mom
         for (int u = 0; u < AT_ONCE; u++) {
             const int part = i + u * DOWN < s->parts ? i + u * DOWN : s->parts - 1;
             global const float *p = moments + (long)part * 2 * s->rows + channel;
-            a[u] = *(global const float4 *)p, b[u] = *(global const float4 *)(p + s->rows);
+            a[u] = *(global const float4 *)p;
+            b[u] = *(global const float4 *)(p + s->rows);
             have[u] = count[(long)part * s->across];
         }
         UNROLL
         for (int u = 0; u < AT_ONCE; u++) {
             if (i + u * DOWN >= s->parts) continue;
 #ifdef NORM
-            sum += a[u], square += b[u];
+            sum += a[u];
+            square += b[u];
 #else
             const float4 d = a[u] - around;
-            sum += d * have[u], square += b[u] + d * d * have[u], n += have[u];
+            sum += d * have[u];
+            square += b[u] + d * d * have[u];
+            n += have[u];
 #endif
         }
     }
-    sums[item] = sum, sums[CONSUMING + item] = square, counts[item] = n;
+    sums[item] = sum;
+    sums[CONSUMING + item] = square;
+    counts[item] = n;
     nv_meet(AT_END, CONSUMING);
     if (down || !there) return;
     for (int k = 1; k < DOWN; k++) {
-        sum += sums[k * QUADS + item], square += sums[CONSUMING + k * QUADS + item];
+        sum += sums[k * QUADS + item];
+        square += sums[CONSUMING + k * QUADS + item];
         n += counts[k * QUADS + item];
     }
 #ifdef NORM
@@ -117,7 +128,8 @@ INLINE void end_moments(const sizes *s, const endings *e, moments_kept *k, local
                         global uint *done) {
     const int block = get_group_id(0) % s->across,
               part = s->first_part + get_group_id(0) / s->across;
-    moments += s->moments, done += e->done + block;
+    moments += s->moments;
+    done += e->done + block;
     join_consumers(k, own, item);
     if (item < 128) {
         global float *counted = moments + (long)s->parts * 2 * s->rows + part * s->across + block;

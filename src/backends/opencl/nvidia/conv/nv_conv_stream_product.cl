@@ -12,12 +12,16 @@ typedef struct {
     int stage;
 } ring; /* at: of this reader's rows */
 INLINE void step_on(ring *r, int of) {
-    if (++r->stage == of) r->stage = 0, r->parity ^= 1;
+    if (++r->stage == of) {
+        r->stage = 0;
+        r->parity ^= 1;
+    }
 }
 /* Past the stages of another team's tile. */
 INLINE void pass(ring *r, int count, int of) {
     const int next = r->stage + count;
-    r->stage = next % of, r->parity ^= next / of & 1;
+    r->stage = next % of;
+    r->parity ^= next / of & 1;
 }
 
 /* A tap of the halo is as many rows further on. */

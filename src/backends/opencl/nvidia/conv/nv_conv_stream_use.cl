@@ -97,7 +97,10 @@ INLINE void finish_tile(const sizes *s, const ends *e, float sums[ROWS][BN / 2],
 #endif
 #if MOMENTS && !defined(NORM)
                     float *keep = sums[m] + 8 * (q0 + q) + 2 * i;
-                    keep[0] = v[0], keep[1] = v[1], keep[4] = v[2], keep[5] = v[3];
+                    keep[0] = v[0];
+                    keep[1] = v[1];
+                    keep[4] = v[2];
+                    keep[5] = v[3];
 #endif
                 }
 #ifdef NORM
@@ -212,7 +215,8 @@ kernel GROUP(ITEMS) void conv_stream(const sizes all, const ends e, global const
         return;
     }
     const int consumer = (item >> 7) - 1, team = consumer / TEAM, member = consumer % TEAM;
-    a.base = a.at, a.at += member * MEMBER_ROWS * STEP_BYTES;
+    a.base = a.at;
+    a.at += member * MEMBER_ROWS * STEP_BYTES;
     int turn = 0;
     for (int next = get_group_id(0); next < all.tiles; next += get_num_groups(0), turn++) {
         int tile = next;

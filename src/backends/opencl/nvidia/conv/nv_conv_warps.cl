@@ -39,7 +39,10 @@ INLINE void load_pixels(uint *a, const look *s, const sight *v, walk *k, global 
             load16_if(a + 4 * (i * LOADS + j), from + j * (int)(64 / sizeof(XMEM)), there);
         }
     }
-    if (++k->tap == s->all_taps) k->tap = 0, k->block += BK;
+    if (++k->tap == s->all_taps) {
+        k->tap = 0;
+        k->block += BK;
+    }
     k->at = taps[k->tap] + k->block;
 }
 
@@ -68,7 +71,8 @@ kernel GROUP(ITEMS) void conv_rows(const look s, const ends e, global const XMEM
     fill_taps(&s, taps);
     barrier(CLK_LOCAL_MEM_FENCE);
     walk k;
-    k.tap = s.all_taps ? from % s.all_taps : 0, k.block = s.all_taps ? from / s.all_taps * BK : 0;
+    k.tap = s.all_taps ? from % s.all_taps : 0;
+    k.block = s.all_taps ? from / s.all_taps * BK : 0;
     k.at = taps[k.tap] + k.block;
     x += s.x + (long)(first / s.row_tiles) * s.channels;
     w += s.w + ((size_t)first * s.k_tiles + from) * STAGE;

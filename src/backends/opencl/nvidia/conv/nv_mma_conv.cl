@@ -77,7 +77,10 @@ INLINE void copy_pixels(uint to, const look *s, place_in *k, global const XMEM *
     k->tap++;
     if (++k->c == s->taps[2]) k->c = 0, k->b++;
     if (k->b == s->taps[1]) k->b = 0, k->a++;
-    if (k->a == s->taps[0]) k->a = k->tap = 0, k->block += BK;
+    if (k->a == s->taps[0]) {
+        k->a = k->tap = 0;
+        k->block += BK;
+    }
     k->at = far_of(s, k);
 }
 #endif

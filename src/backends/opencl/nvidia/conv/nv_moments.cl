@@ -23,10 +23,12 @@ INLINE float nv_other_lane(float x, int apart) {
 
 INLINE void nv_join(float *mean, float *m2, float of_mean, float of_m2, float w, float nw) {
 #ifdef NORM
-    *mean += of_mean, *m2 += of_m2;
+    *mean += of_mean;
+    *m2 += of_m2;
 #else
     const float d = of_mean - *mean;
-    *mean += d * w, *m2 += of_m2 + d * d * nw;
+    *mean += d * w;
+    *m2 += of_m2 + d * d * nw;
 #endif
 }
 
@@ -42,7 +44,8 @@ INLINE float nv_halve(float *v, float n, int lane, int apart, int count) {
                     m21 = MOMENT_M2(f + count);
         const float of_mean = nv_other_lane(upper ? mean : mean1, apart),
                     of_m2 = nv_other_lane(upper ? m2 : m21, apart);
-        MOMENT_MEAN(f) = upper ? mean1 : mean, MOMENT_M2(f) = upper ? m21 : m2;
+        MOMENT_MEAN(f) = upper ? mean1 : mean;
+        MOMENT_M2(f) = upper ? m21 : m2;
         nv_join(&MOMENT_MEAN(f), &MOMENT_M2(f), of_mean, of_m2, w, nw);
     }
     return n + of_n;
@@ -63,7 +66,8 @@ INLINE float nv_columns(float *v, bool row0, bool row1, local float *own, int id
     UNROLL
     for (int f = 0; f < BN / 4; f++) {
         const float d = MOMENT_M2(f) - MOMENT_MEAN(f);
-        MOMENT_MEAN(f) += d * w0, MOMENT_M2(f) = row0 ? d * d * w0 : 0;
+        MOMENT_MEAN(f) += d * w0;
+        MOMENT_M2(f) = row0 ? d * d * w0 : 0;
     }
 #endif
     n = nv_halve(v, n, lane, 16, BN / 8);
@@ -72,8 +76,8 @@ INLINE float nv_columns(float *v, bool row0, bool row1, local float *own, int id
     UNROLL
     for (int k = 0; k < BN / 32; k++) {
         const int f = g * (BN / 32) + k, column = 16 * (f / 4) + 4 * t + f % 4;
-        own[2 * BN * warp + column] = MOMENT_MEAN(k),
-                            own[2 * BN * warp + BN + column] = MOMENT_M2(k);
+        own[2 * BN * warp + column] = MOMENT_MEAN(k);
+        own[2 * BN * warp + BN + column] = MOMENT_M2(k);
     }
     if (lane == 0) own[8 * BN + warp] = n;
     MOMENTS_MEET(id);
@@ -82,7 +86,9 @@ INLINE float nv_columns(float *v, bool row0, bool row1, local float *own, int id
         const int c = (item & 127) + 128 * i;
         mean[i] = m2[i] = 0;
         if (BN % 128 && c >= BN) continue;
-        mean[i] = own[c], m2[i] = own[BN + c], have = own[8 * BN];
+        mean[i] = own[c];
+        m2[i] = own[BN + c];
+        have = own[8 * BN];
         UNROLL
         for (int k = 1; k < 4; k++) {
             const float more = own[8 * BN + k], w = more > 0 ? more / (have + more) : 0;
@@ -102,7 +108,8 @@ INLINE void nv_put_columns(const float *mean, const float *m2, float n, int item
     for (int i = 0; i < MOMENT_COLUMNS; i++) {
         const int c = (item & 127) + 128 * i;
         if (c >= BN || first + c >= end) continue;
-        to[first + c] = mean[i], to[all + first + c] = m2[i];
+        to[first + c] = mean[i];
+        to[all + first + c] = m2[i];
         if (first + c == 0) *counted = n;
     }
 }

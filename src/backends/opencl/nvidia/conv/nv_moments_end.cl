@@ -31,25 +31,32 @@ kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void moments_end(
         for (int u = 0; u < AT_ONCE; u++) {
             const int part = min(i + u * DOWN, s.parts - 1);
             global const float *p = from + (size_t)part * 2 * s.channels + channel;
-            a[u] = load4(p), b[u] = load4(p + s.channels), have[u] = count[part];
+            a[u] = load4(p);
+            b[u] = load4(p + s.channels);
+            have[u] = count[part];
         }
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++) {
             if (i + u * DOWN >= s.parts) continue;
 #ifdef NORM
-            sum += a[u], square += b[u];
+            sum += a[u];
+            square += b[u];
 #else
             const float4 d = a[u] - around;
-            sum += d * have[u], square += b[u] + d * d * have[u], n += have[u];
+            sum += d * have[u];
+            square += b[u] + d * d * have[u];
+            n += have[u];
 #endif
         }
     }
-    sums[item] = sum, squares[item] = square, counts[item] = n;
+    sums[item] = sum;
+    squares[item] = square;
+    counts[item] = n;
     for (int apart = DOWN / 2; apart > 0; apart /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (down < apart) {
-            sums[item] += sums[item + apart * ACROSS],
-                squares[item] += squares[item + apart * ACROSS];
+            sums[item] += sums[item + apart * ACROSS];
+            squares[item] += squares[item + apart * ACROSS];
             counts[item] += counts[item + apart * ACROSS];
         }
     }
@@ -60,7 +67,8 @@ kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void moments_end(
         squares[item] / (float4)(sqrt(v.s0), sqrt(v.s1), sqrt(v.s2), sqrt(v.s3));
     *(global float4 *)(second + s.second + channel) = sums[item];
 #else
-    n = counts[item], sum = sums[item] / n;
+    n = counts[item];
+    sum = sums[item] / n;
     const float4 spread = squares[item] / n - sum * sum;
     *(global float4 *)(first + s.first + channel) = around + sum;
     *(global float4 *)(second + s.second + channel) = fmax(spread, (float4)(0));

@@ -17,7 +17,11 @@ typedef struct {
 static inline void to_points(const float2 *d, float2 *v) {
     const float2 a = d[4] - 2 * d[2], b = HALF_ROOT * d[3] - ROOT * d[1], c = d[4] - 0.5f * d[2],
                  e = ROOT * d[3] - HALF_ROOT * d[1];
-    v[0] = d[4] - 2.5f * d[2] + d[0], v[1] = a + b, v[2] = a - b, v[3] = c + e, v[4] = c - e,
+    v[0] = d[4] - 2.5f * d[2] + d[0];
+    v[1] = a + b;
+    v[2] = a - b;
+    v[3] = c + e;
+    v[4] = c - e;
     v[5] = d[5] - 2.5f * d[3] + d[1];
 }
 
@@ -50,7 +54,9 @@ kernel void input_tiles(const tiles s, global const float *restrict x, global fl
 #ifdef RESULTS
 static inline void from_points(const float4 *m, float4 *y) {
     const float4 a = m[1] + m[2], b = m[1] - m[2], c = m[3] + m[4], d = m[3] - m[4];
-    y[0] = m[0] + a + c, y[1] = HALF_ROOT * b + ROOT * d, y[2] = 0.5f * a + 2 * c;
+    y[0] = m[0] + a + c;
+    y[1] = HALF_ROOT * b + ROOT * d;
+    y[2] = 0.5f * a + 2 * c;
     y[3] = 0.5f * HALF_ROOT * b + 2 * ROOT * d + m[5];
 }
 

@@ -23,7 +23,9 @@ static bool reaches(const fac_operand *x) {
 static void steps_of(const fac_operand *x, int64_t *step) {
     const int64_t *stride = x->layout.stride;
     const int n = x->type.dims.n;
-    step[0] = stride[0], step[1] = stride[n - 2], step[2] = stride[n - 1],
+    step[0] = stride[0];
+    step[1] = stride[n - 2];
+    step[2] = stride[n - 1];
     step[3] = n > 4 ? stride[2] : 0;
 }
 

@@ -42,8 +42,10 @@ static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const fac_conv_geom *g = &q->g;
     for (int k = 1; k < 3; k++)
         if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] > 4) return false;
-    c->tall = positions(g, 1), c->broad = positions(g, 2);
-    c->chunk = split(q) ? 32 : 64, c->stages = 4;
+    c->tall = positions(g, 1);
+    c->broad = positions(g, 2);
+    c->chunk = split(q) ? 32 : 64;
+    c->stages = 4;
     c->lead = parts(2 * (g->dilation[1] * c->broad + g->dilation[2]), BLOCK);
     c->ring = BLOCK * (c->lead + c->stages);
     const int64_t both = split(q) ? 2 : 1;
@@ -54,7 +56,8 @@ static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
                    : (int)(room / (BLOCK * 4 * (64 + c->chunk))); /* blocks of f32 as they come */
     if (room < 0 || c->ahead < 1) return false;
     if (c->ahead > 4) c->ahead = 4;
-    c->tiles_m = parts(q->K, 64), c->tiles_n = parts(q->C, c->chunk);
+    c->tiles_m = parts(q->K, 64);
+    c->tiles_n = parts(q->C, c->chunk);
     return true;
 }
 
@@ -77,7 +80,7 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     if (c->stages > (halves(q) ? 8 : 4)) c->stages = halves(q) ? 8 : 4;
     c->ahead = halves(q) ? chunks : (LOCAL - c->stages * stage) / chunk;
     if (c->ahead > 8) c->ahead = 8;
-    c->tiles_m = parts(c->turned ? seen : rows, 2),
+    c->tiles_m = parts(c->turned ? seen : rows, 2);
     c->tiles_n = parts(c->turned ? rows : seen, across);
     return true;
 }
@@ -105,7 +108,8 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
     c->few = true;
     c->chunk = 64;
     c->fillers = 32 * warps;
-    c->tiles_m = parts(groups, 3), c->columns = (int)parts(groups, c->tiles_m),
+    c->tiles_m = parts(groups, 3);
+    c->columns = (int)parts(groups, c->tiles_m);
     c->tiles_n = parts(q->K, 64);
     for (int64_t segment = shortest; segment <= shapes[shape].pixels; segment += 16)
         for (int64_t band = 1; band * segment <= shapes[shape].pixels; band++) {
@@ -126,7 +130,9 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
             if (held > ROOM[rooms][c->columns] || LOCAL / bytes < 2 || (least > 0 && cost >= least))
                 continue;
             least = cost;
-            c->band = (int)band, c->segment = (int)segment, c->line = (int)line,
+            c->band = (int)band;
+            c->segment = (int)segment;
+            c->line = (int)line;
             c->stages = (int)(LOCAL / bytes);
             c->broad = segments;
             c->tall = bands * segments;
@@ -175,8 +181,10 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
 static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds,
                 fac_nv_grad_w_cut *c) {
     memset(c, 0, sizeof *c);
-    c->taps = !kinds[kind].columns, c->columns = kinds[kind].columns,
-    c->turned = kinds[kind].turned, c->fillers = kinds[kind].fillers;
+    c->taps = !kinds[kind].columns;
+    c->columns = kinds[kind].columns;
+    c->turned = kinds[kind].turned;
+    c->fillers = kinds[kind].fillers;
     if (q->few) c->taps = c->turned = false;
     if (q->few ? rounds > 1 : c->fillers > 128 && (halves(q) || split(q))) return false;
     if (!(q->few ? cut_few(q, kind, c) : c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;

@@ -114,7 +114,8 @@ INLINE void put_eight(const uint *v, float scale, float *most, uint at, uint low
         float a = as_float(v[2 * i]), b = as_float(v[2 * i + 1]);
 #ifdef SCALED
         *most = fmax(fmax(*most, fabs(a)), fabs(b));
-        a *= scale, b *= scale;
+        a *= scale;
+        b *= scale;
 #endif
         h[i] = PACK(a, b);
         if (TERMS == 3) l[i] = PACK(low_of(a, h[i], 0), low_of(b, h[i], 1));
@@ -179,7 +180,8 @@ INLINE bool multiply_again(local uint *scales, local uint *again, int round, int
                            float *back_a, float *back_b) {
     nv_meet(2, items);
     const uint redo = *again;
-    *back_a = inverse_of(scales[0]), *back_b = inverse_of(scales[1]);
+    *back_a = inverse_of(scales[0]);
+    *back_b = inverse_of(scales[1]);
     nv_meet(2, items);
     return redo && !round;
 }
@@ -213,11 +215,17 @@ INLINE void multiply_all(float *acc, float *sum, int steps, int id, uint full, u
             NV_WGMMA_WAIT(1);
             if (t > begin && !(id & 127))
                 nv_barrier_arrive(empty + 8 * (*stage ? *stage - 1 : STAGES - 1));
-            if (++*stage == STAGES) *stage = 0, *parity ^= 1;
+            if (++*stage == STAGES) {
+                *stage = 0;
+                *parity ^= 1;
+            }
         }
         NV_WGMMA_WAIT(0);
         if (!(id & 127)) nv_barrier_arrive(empty + 8 * (*stage ? *stage - 1 : STAGES - 1));
-        if (TERMS == 3) UNROLL for (int i = 0; i < SUMMED; i++) sum[i] += acc[i], acc[i] = 0;
+        if (TERMS == 3) UNROLL for (int i = 0; i < SUMMED; i++) {
+            sum[i] += acc[i];
+            acc[i] = 0;
+        }
     }
 }
 #endif
@@ -329,7 +337,10 @@ INLINE void add_parts(const sizes s, global const float *parts, global RESULT *d
         }
         UNROLL for (int i = 0; i < FOUR; i++) if (to[i] >= 0) {
             local float *at = sums + to[i];
-            at[0] = x[i].x, at[DEEP] = x[i].y, at[2 * DEEP] = x[i].z, at[3 * DEEP] = x[i].w;
+            at[0] = x[i].x;
+            at[DEEP] = x[i].y;
+            at[2 * DEEP] = x[i].z;
+            at[3 * DEEP] = x[i].w;
         }
         nv_meet(3, MULTIPLIERS);
         for (int i = id; i < at_once * WIDE * DEEP; i += MULTIPLIERS) {

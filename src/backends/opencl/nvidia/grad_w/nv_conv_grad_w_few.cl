@@ -95,7 +95,9 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
         for (int i = 0; i < STAGES; i++)
             nv_barrier_init(full + 8 * i, FILLERS), nv_barrier_init(empty + 8 * i, 4 * GROUPS);
         nv_barriers_made();
-        peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
+        peak[0] = peak[1] = 0;
+        scales[0] = scales[1] = 127u << 23;
+        again = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (role >= GROUPS) {
@@ -115,10 +117,12 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
 #define FIND(t)                                                                                    \
     do {                                                                                           \
         const int u_ = first + (t);                                                                \
-        live = u_ < end, image = u_ / (BANDS * SEGMENTS), p0 = u_ / SEGMENTS % BANDS * BAND,       \
-        q0 = u_ % SEGMENTS * SEGMENT;                                                              \
-        w0 = q0 * ACROSS - (int)s.left + lane,                                                     \
-        x_from = xp + image * (int)s.x_image + w0 * X_COLUMN;                                      \
+        live = u_ < end; \
+        image = u_ / (BANDS * SEGMENTS); \
+        p0 = u_ / SEGMENTS % BANDS * BAND; \
+        q0 = u_ % SEGMENTS * SEGMENT; \
+        w0 = q0 * ACROSS - (int)s.left + lane; \
+        x_from = xp + image * (int)s.x_image + w0 * X_COLUMN; \
     } while (0)
 #define BRING_X(i)                                                                                 \
     do {                                                                                           \
@@ -174,7 +178,8 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
         uint parity = 1;
         for (int round = 0; round < 2; round++) {
 #ifdef SCALED
-            scale_x = as_float(scales[0]), scale_y = as_float(scales[1]);
+            scale_x = as_float(scales[0]);
+            scale_y = as_float(scales[1]);
 #endif
             FIND(0);
             BRING();
@@ -190,7 +195,10 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
                     BRING_Y(i);
                 }
                 nv_barrier_arrive(full + 8 * stage);
-                if (++stage == STAGES) stage = 0, parity ^= 1;
+                if (++stage == STAGES) {
+                    stage = 0;
+                    parity ^= 1;
+                }
             }
 #ifdef SCALED
             if (!fill_again(peak, scales, &again, mx, my, me, round, FILLERS,
@@ -247,9 +255,15 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
             }
             NV_WGMMA_WAIT(0);
             if (!lane) nv_barrier_arrive(empty + 8 * stage);
-            if (++stage == STAGES) stage = 0, parity ^= 1;
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
 #if TERMS == 3
-            UNROLL for (int i = 0; i < 32; i++) sum[i] += acc[i], acc[i] = 0;
+            UNROLL for (int i = 0; i < 32; i++) {
+                sum[i] += acc[i];
+                acc[i] = 0;
+            }
 #endif
         }
 #ifdef SCALED

@@ -48,6 +48,9 @@ INLINE void fill_mapped(const sizes s, global const MEM *x, global const MEM *dy
             if (chunks[i].w > 0)
                 nv_map_load(base + stage * STAGE + i * 8192, (i < 2) == turned ? maps : maps + 128,
                             chunks[i].z, first + t * 64, 0, 0, full + 8 * stage);
-        if (++stage == STAGES) stage = 0, parity ^= 1;
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
     }
 }

@@ -21,7 +21,10 @@ kernel GROUP(256) void grad_w_sum(const sizes s, global const float *restrict pa
         for (int z = turn; z < (int)s.splits; z += turns)
             x += *(global const float4 *)(from + z * s.count);
         local float *to = sums + turn * lanes * 4 + c * taps + tap;
-        to[0] = x.x, to[taps] = x.y, to[2 * taps] = x.z, to[3 * taps] = x.w;
+        to[0] = x.x;
+        to[taps] = x.y;
+        to[2 * taps] = x.z;
+        to[3 * taps] = x.w;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     dw += s.dw + ((long)k * C + c0) * taps;

@@ -50,7 +50,9 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
         for (int i = 0; i < STAGES; i++)
             nv_barrier_init(full + 8 * i, FILLERS), nv_barrier_init(empty + 8 * i, 3);
         nv_barriers_made();
-        peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
+        peak[0] = peak[1] = 0;
+        scales[0] = scales[1] = 127u << 23;
+        again = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (role >= 3) {
@@ -139,7 +141,10 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
             UNROLL for (int i = 0; i < Y_PASSES; i++) PUT_Y(vy[i], i, stage);
             if (t + 1 < steps) LOAD_Y(vy, Y_PASSES);
             nv_barrier_arrive(full + 8 * stage);
-            if (++stage == STAGES) stage = 0, parity ^= 1;
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
         }
 #else
         const uint arriving = xs + PARTS * low;
@@ -176,12 +181,14 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
             for (int i = 0; i < AHEAD; i++) ASK();
 #ifdef SCALED
             if (!round) {
-                UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 8; e++)
-                    mx = fmax(mx, fabs(as_float(sample_x[i][0][e]))),
+                UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 8; e++) {
+                    mx = fmax(mx, fabs(as_float(sample_x[i][0][e])));
                     my = fmax(my, fabs(as_float(sample_y[i][0][e])));
+                }
                 begin_scales(peak, scales, mx, my, me, FILLERS);
             }
-            scale_x = as_float(scales[0]), scale_y = as_float(scales[1]);
+            scale_x = as_float(scales[0]);
+            scale_y = as_float(scales[1]);
 #endif
             for (int u = 0; u < lead + steps; u++) {
                 const uint from = arriving + place * ARRIVING;
@@ -200,7 +207,10 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
                         take_eight(v[i], from + ARRIVING_X + (yrow + i * Y_ROWS) * 256, id % 8, 8);
                     UNROLL for (int i = 0; i < Y_PASSES; i++) PUT_Y(v[i], i, stage);
                     nv_barrier_arrive(full + 8 * stage);
-                    if (++stage == STAGES) stage = 0, parity ^= 1;
+                    if (++stage == STAGES) {
+                        stage = 0;
+                        parity ^= 1;
+                    }
                 }
                 nv_warp_meet();
                 ASK();

@@ -75,7 +75,9 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
         for (int i = 0; i < STAGES; i++)
             nv_barrier_init(full + 8 * i, FILLED), nv_barrier_init(empty + 8 * i, 2);
         nv_barriers_made();
-        peak[0] = peak[1] = 0, scales[0] = scales[1] = 127u << 23, again = 0;
+        peak[0] = peak[1] = 0;
+        scales[0] = scales[1] = 127u << 23;
+        again = 0;
     }
     if (id < CHUNKS) {
         const int chunk = id < 2 ? tile_m * 2 + id : tile_n * ACROSS + id - 2;
@@ -116,8 +118,8 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
     do {                                                                                           \
         const int p_ = first + (t)*64 + row;                                                       \
         const uint q_ = nv_quot(p_, bm, bs), n_ = nv_quot(q_, tm, ts);                             \
-        h = p_ < end ? ((int)q_ - (int)n_ * tall) * down - up : -(1 << 30),                        \
-        w = (p_ - (int)q_ * broad) * across - left;                                                \
+        h = p_ < end ? ((int)q_ - (int)n_ * tall) * down - up : -(1 << 30); \
+        w = (p_ - (int)q_ * broad) * across - left; \
         at = (int)n_ * image_step + ((int)q_ - (int)n_ * tall) * down * row_step - up * row_step + \
              w * column_step;                                                                      \
     } while (0)
@@ -170,7 +172,10 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
 #undef INTO
             }
             nv_barrier_arrive(full + 8 * stage);
-            if (++stage == STAGES) stage = 0, parity ^= 1;
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
         }
 #else
         const uint arriving = base + STAGES * STAGE + my_row * 256;
@@ -210,7 +215,8 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
                         fmax(most[i / 2 % 2], fabs(as_float(sample[i / 4][i / 2 % 2][i % 2][e])));
                 begin_scales(peak, scales, most[0], most[1], me, FILLERS);
             }
-            scale[0] = as_float(scales[0]), scale[1] = as_float(scales[1]);
+            scale[0] = as_float(scales[0]);
+            scale[1] = as_float(scales[1]);
 #endif
             for (int t = 0; t < steps; t++) {
                 nv_barrier_wait(empty + 8 * stage, parity);
@@ -226,7 +232,10 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
                     ASK();
                 }
                 nv_barrier_arrive(full + 8 * stage);
-                if (++stage == STAGES) stage = 0, parity ^= 1;
+                if (++stage == STAGES) {
+                    stage = 0;
+                    parity ^= 1;
+                }
             }
             NV_COPIES_WAIT(0);
 #ifdef SCALED

@@ -68,7 +68,7 @@ INLINE pixel pixel_at(const sizes *s, int p, int end) {
     v.d = 0;
 #endif
     v.dy = p < end ? dy + h * (int)s->dy_row + w * (int)s->dy_column : -1;
-    v.h = p < end ? h * (int)s->down - (int)s->up : -(1 << 29),
+    v.h = p < end ? h * (int)s->down - (int)s->up : -(1 << 29);
     v.w = w * (int)s->across - (int)s->left;
     v.x = n * (int)s->x_image + (h * (int)s->down - (int)s->up) * (int)s->x_row +
           v.w * (int)s->x_column;
@@ -151,8 +151,10 @@ INLINE void read_b(uint (*b)[2], uint tile, int k, int first, int lane) {
 #ifdef SPLIT3
 INLINE void split2(uint *high, uint *low) {
     UNROLL
-    for (int e = 0; e < 2; e++)
-        low[e] = nv_low(as_float(high[e])), high[e] = nv_high(as_float(high[e]));
+    for (int e = 0; e < 2; e++) {
+        low[e] = nv_low(as_float(high[e]));
+        high[e] = nv_high(as_float(high[e]));
+    }
 }
 /* Sixteen pixels at a time: the units cut off what they add, so their sums, six products long, go
  * to f32 sums. */

@@ -55,7 +55,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     *FAC_DRAFT(offer, fac_nv_matmul) = m;
     if (m.p.packed) offer->packed[m.p.input] = m.p.bytes;
     if (m.q.packed) offer->packed[m.q.input] = m.q.bytes;
-    offer->variants = mma ? fac_mma_matmul_variants(o, &m) : fac_nv_matmul_variants(&m),
+    offer->variants = mma ? fac_mma_matmul_variants(o, &m) : fac_nv_matmul_variants(&m);
     offer->version = VERSION;
     return true;
 }
@@ -170,7 +170,7 @@ static fac_span find(const plan *q, const fac_nv_side *s, fac_span in, fac_span 
                      int64_t *step, int64_t *z) {
     const size_t element = fac_nv_terms(&q->m) == 64 ? 2 : 4;
     if (s->from != FAC_NV_IMAGES) {
-        *at = s->at + (int64_t)(fac_cl_at(in) / element),
+        *at = s->at + (int64_t)(fac_cl_at(in) / element);
         *step = s->from == FAC_NV_ROWS ? s->row : s->term;
         memcpy(z, s->z, sizeof s->z);
         return in;

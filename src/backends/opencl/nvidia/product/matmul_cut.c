@@ -227,7 +227,8 @@ static bool start(const fac_cl_product *r, fac_precision precision, bool mma, fa
     if (s->M > INT_MAX / 512 || s->N > INT_MAX / 512 || s->K > INT_MAX / 2 || s->batch > 65535)
         return false;
     m->swap = s->M <= FEW && s->N > s->M;
-    m->p = side_of(m, m->swap), m->q = side_of(m, !m->swap);
+    m->p = side_of(m, m->swap);
+    m->q = side_of(m, !m->swap);
     m->fours = ends_of(m);
     return true;
 }

@@ -32,7 +32,9 @@ bool fac_mma_matmul_cut(fac_opencl *o, int k, fac_nv_matmul *m) {
     const mma_cut *c = &all[k];
     const size_t each = (size_t)(c->c.rows + c->c.columns) * (size_t)c->row,
                  most = fac_mma_local(o) / each;
-    m->cut = c->c, m->warp_rows = c->warp_rows, m->warp_columns = c->warp_columns,
+    m->cut = c->c;
+    m->warp_rows = c->warp_rows;
+    m->warp_columns = c->warp_columns;
     m->row_bytes = c->row;
     if (most < (size_t)m->cut.stages) m->cut.stages = (int)most;
     const int items = fac_mma_matmul_items(m);

@@ -167,7 +167,10 @@ kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
                 FETCH(Q_FROM, qt + stage * Q_ALL, qa, i, w.q_step, TN, Q_ALL, w.columns - j.column,
                       PERMUTED);
                 if (COPIES) nv_barrier_arrive_copies(full + 8 * stage);
-                if (++stage == STAGES) stage = 0, phase ^= 1;
+                if (++stage == STAGES) {
+                    stage = 0;
+                    phase ^= 1;
+                }
             }
         }
         if (COPIES) asm volatile("cp.async.wait_all;" ::: "memory");
@@ -211,9 +214,7 @@ kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
                 UNROLL for (int e = 0; e < 4; e++) {
                     const float x = element_of(pt + stage * P_BYTES, line + m * 64 + (e & 1) * 8,
                                                8 * k + (e >> 1) * 4 + t);
-                    high[now][e] = SPLIT    ? nv_high(x)
-                                   : x == x ? nv_to_tf32(x)
-                                            : as_uint(x),
+                    high[now][e] = SPLIT ? nv_high(x) : x == x ? nv_to_tf32(x) : as_uint(x);
                     low[now][e] = nv_low(x);
                 }
                 NV_WGMMA_FENCE();
@@ -233,10 +234,15 @@ kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
             if (leads) nv_barrier_arrive(empty + 8 * stage);
 #if SPLIT
             if (i % PROMOTE == PROMOTE - 1 || i == j.count - 1)
-                UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++)
-                    total[m][e] += sum[m][e], sum[m][e] = 0;
+                UNROLL for (int m = 0; m < BLOCKS; m++) UNROLL for (int e = 0; e < TN / 2; e++) {
+                    total[m][e] += sum[m][e];
+                    sum[m][e] = 0;
+                }
 #endif
-            if (++stage == STAGES) stage = 0, phase ^= 1;
+            if (++stage == STAGES) {
+                stage = 0;
+                phase ^= 1;
+            }
         }
 #else
         int before = 0;
@@ -252,7 +258,10 @@ kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
             NV_WGMMA_WAIT(1);
             if (leads && i) nv_barrier_arrive(empty + 8 * before);
             before = stage;
-            if (++stage == STAGES) stage = 0, phase ^= 1;
+            if (++stage == STAGES) {
+                stage = 0;
+                phase ^= 1;
+            }
         }
         NV_WGMMA_WAIT(0);
         if (leads) nv_barrier_arrive(empty + 8 * before);

@@ -49,7 +49,8 @@ kernel GROUP(ITEMS) void product(const shape s, const tiling w PLACE_PARAMS,
     const seat me = seat_of(warp, lane);
     {
         BATCH((long)j.z);
-        p += START_OF(w.p_at, w.p_z), q += START_OF(w.q_at, w.q_z);
+        p += START_OF(w.p_at, w.p_z);
+        q += START_OF(w.q_at, w.q_z);
     }
     if (P_FROM == IMAGES) p += ((long)(j.row / TM) * w.k_tiles + j.first) * (TM * TERMS);
     else p += j.row * w.p_step;

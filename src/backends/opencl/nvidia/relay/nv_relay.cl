@@ -103,7 +103,8 @@ INLINE relay_pixel relay_pixel_of(local const leg *l, uint m) {
     relay_pixel p;
     const uint line = relay_quotient(m, l->multiplier[1], l->shifts[1]);
     p.image = relay_quotient(line, l->multiplier[0], l->shifts[0]);
-    p.column = m - line * l->out[1], p.row = line - p.image * l->out[0];
+    p.column = m - line * l->out[1];
+    p.row = line - p.image * l->out[0];
     return p;
 }
 
@@ -131,6 +132,7 @@ INLINE relay_quad relay_quad_of(local const leg *l, int first, int lane) {
     const int i = q.there ? first + lane : l->tiles - 1, pixel = i / l->columns;
     q.c = 4 * (i - pixel * l->columns);
     q.p = relay_pixel_of(l, pixel);
-    q.h = q.p.row * l->stride[0] + l->origin[0], q.v = q.p.column * l->stride[1] + l->origin[1];
+    q.h = q.p.row * l->stride[0] + l->origin[0];
+    q.v = q.p.column * l->stride[1] + l->origin[1];
     return q;
 }

@@ -29,7 +29,8 @@ INLINE NAME(row) NAME(row_of)(local const leg *l, int m) {
     const relay_pixel p = relay_pixel_of(l, min(m, l->pixels - 1));
     const int h = p.row * l->stride[0] + l->origin[0], w = p.column * l->stride[1] + l->origin[1];
     r.x = p.image * l->image + h * l->step[0] + w * l->step[1];
-    r.y = relay_place(p, l->y_step), r.add = relay_place(p, l->add_step);
+    r.y = relay_place(p, l->y_step);
+    r.add = relay_place(p, l->add_step);
     r.good = m < l->pixels;
     r.inside = 1;
 #ifdef WINDOW
@@ -90,7 +91,10 @@ INLINE void NAME(load_pixels)(uint *a, local const leg *l, const NAME(row) * row
         }
     }
 #ifdef WINDOW
-    if (++k->tap == l->all_taps) k->tap = 0, k->block += BK;
+    if (++k->tap == l->all_taps) {
+        k->tap = 0;
+        k->block += BK;
+    }
 #else
     k->block += BK;
 #endif
@@ -107,7 +111,8 @@ INLINE NAME(end) NAME(end_of)(local const leg *l, local const ulong *base, const
                               int c, int left, int t) {
     NAME(end) e;
     e.good = r->good && 4 * t < left;
-    e.y = r->y + c + 4 * t, e.add_at = r->add + c + 4 * t;
+    e.y = r->y + c + 4 * t;
+    e.add_at = r->add + c + 4 * t;
     UNROLL
     for (int k = 0; k < 4; k++) e.bias[k] = e.add[k] = 0;
     if (e.good && l->base[BIAS] >= 0)
@@ -150,15 +155,17 @@ INLINE void NAME(tile)(local const leg *l, local const ulong *base, int line, in
     global const XMEM *x = (global const XMEM *)relay_at(l, base, X, l->x) +
                            (long)group * l->channels + t * (int)(16 / sizeof(XMEM));
     NAME(walk) k;
-    k.zeros = (global const XMEM *)base[ZEROS],
+    k.zeros = (global const XMEM *)base[ZEROS];
     k.channels = l->channels - t * (int)(16 / sizeof(XMEM));
     UNROLL
     for (int i = 0; i < ROWS; i++) k.at[i] = x + row[i].x;
 #ifdef WINDOW
-    k.block = relay_quotient(from, l->by_taps[0], l->by_taps[1]),
-    k.tap = from - k.block * l->all_taps, k.block *= BK;
+    k.block = relay_quotient(from, l->by_taps[0], l->by_taps[1]);
+    k.tap = from - k.block * l->all_taps;
+    k.block *= BK;
 #else
-    k.tap = 0, k.block = from * BK;
+    k.tap = 0;
+    k.block = from * BK;
 #endif
     NAME(row) mine = row[0];
     NAME(end) e;

@@ -72,7 +72,10 @@ kernel GROUP(ALL_ITEMS) void relay(global uint *meet, ulong meet_at, global cons
     global const ulong *from = (global const ulong *)(table + table_at) + first * (LEG_WORDS / 2);
     _Pragma("unroll 8") for (int i = item; i < n * (LEG_WORDS / 2);
                              i += ALL_ITEMS)((local ulong *)legs)[i] = from[i];
-    if (item == 0) raised = 0, base[ZEROS] = (ulong)meet + meet_at + 128;
+    if (item == 0) {
+        raised = 0;
+        base[ZEROS] = (ulong)meet + meet_at + 128;
+    }
     BASES_FILL
     barrier(CLK_LOCAL_MEM_FENCE);
     meet = (global uint *)((global uchar *)meet + meet_at);

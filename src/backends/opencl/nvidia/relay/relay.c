@@ -38,8 +38,11 @@ void fac_nv_leg_windows(fac_nv_leg *l, const fac_window *h, const fac_window *w)
     for (int d = 0; d < 2; d++) {
         const fac_window *v = windows[d];
         const fac_nv_divisor by = fac_nv_divide_wide((uint32_t)v->out);
-        l->in[d] = (int32_t)v->in, l->out[d] = (int32_t)v->out, l->origin[d] = (int32_t)-v->pad;
-        l->stride[d] = (int32_t)v->stride, l->far[d] = (int32_t)v->dilation,
+        l->in[d] = (int32_t)v->in;
+        l->out[d] = (int32_t)v->out;
+        l->origin[d] = (int32_t)-v->pad;
+        l->stride[d] = (int32_t)v->stride;
+        l->far[d] = (int32_t)v->dilation;
         l->taps[d] = (int32_t)v->kernel;
         l->multiplier[d] = by.multiplier;
         l->shifts[d] = by.shift;
@@ -272,9 +275,11 @@ static fac_status launch(fac_opencl *o, const relay *r, const part *p, const fac
     const int32_t from = first, count = n;
     const size_t items = 32 * (FAC_NV_RELAY_WARPS + 1);
     int k = 0;
-    args[k++] = fac_cl_arg_span(r->meet), args[k++] = fac_cl_arg_value(&meet_at, sizeof meet_at);
-    args[k++] = fac_cl_arg_span(r->table), args[k++] = fac_cl_arg_value(&table_at, sizeof table_at);
-    args[k++] = fac_cl_arg_value(&from, sizeof from),
+    args[k++] = fac_cl_arg_span(r->meet);
+    args[k++] = fac_cl_arg_value(&meet_at, sizeof meet_at);
+    args[k++] = fac_cl_arg_span(r->table);
+    args[k++] = fac_cl_arg_value(&table_at, sizeof table_at);
+    args[k++] = fac_cl_arg_value(&from, sizeof from);
     args[k++] = fac_cl_arg_value(&count, sizeof count);
     for (int i = 0; i < BASES; i++)
         args[k++] = fac_cl_arg_span(operands[p->base[i < p->bases ? i : 0]]);

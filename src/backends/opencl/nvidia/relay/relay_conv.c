@@ -55,7 +55,10 @@ static bool read_linear(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     if (in % (c->r.dtype == FAC_F32 ? 4 : 8) || out % 4 || rows > 64 || in > 1 << 20 ||
         out > 1 << 20)
         return false;
-    c->kind = FAC_CL_FORWARD, c->phases = 1, c->groups = 1, c->rows = (int32_t)out,
+    c->kind = FAC_CL_FORWARD;
+    c->phases = 1;
+    c->groups = 1;
+    c->rows = (int32_t)out;
     c->channels = (int32_t)in;
     c->g = (fac_conv_geom){ .rank = 2, .N = rows, .C = in, .K = out, .groups = 1 };
     for (int d = 0; d < 3; d++)
@@ -139,11 +142,13 @@ static bool cut_into(const fac_opencl *o, const fac_nv_conv *c, const cut *k, ti
     t->k = (fac_nv_packing){
         .rows = k->columns, .terms = row / bytes, .mode = c->mode, .order = FAC_NV_IN_ORDER
     };
-    t->row_tiles = fac_nv_row_tiles(c, &t->k), t->k_tiles = fac_nv_k_tiles(c, &t->k, &f);
+    t->row_tiles = fac_nv_row_tiles(c, &t->k);
+    t->k_tiles = fac_nv_k_tiles(c, &t->k, &f);
     const double lines = (double)((f.pixels + k->pixels - 1) / k->pixels),
                  columns = (double)t->row_tiles * c->groups;
     if (lines * columns >= INT32_MAX) return false;
-    t->lines = (int)lines, t->columns = (int)columns,
+    t->lines = (int)lines;
+    t->columns = (int)columns;
     t->wide = (t->columns + k->across - 1) / k->across;
     t->blocks = (t->lines + t->down - 1) / t->down * t->wide;
     estimate(o, t, row);
@@ -212,9 +217,12 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     fac_nv_leg *l = &to->leg;
     int bias, add;
     few_extras(c, &bias, &add);
-    to->code.kind = FAC_NV_LEG_CONV, to->code.pixels = t->c.pixels, to->code.columns = t->c.columns,
+    to->code.kind = FAC_NV_LEG_CONV;
+    to->code.pixels = t->c.pixels;
+    to->code.columns = t->c.columns;
     to->code.depth = t->c.depth;
-    to->code.row = t->k.terms * (int)bytes_of(c->r.dtype), to->code.mode = c->mode;
+    to->code.row = t->k.terms * (int)bytes_of(c->r.dtype);
+    to->code.mode = c->mode;
     to->code.window =
         c->g.R * c->g.S > 1 || c->g.pad[1] || c->g.pad[2] || c->g.pad_end[1] || c->g.pad_end[2];
     to->code.ragged = c->channels % t->k.terms;
@@ -229,7 +237,8 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     to->operand[FAC_NV_Y] = p->nin;
     to->operand[FAC_NV_BIAS] = to->operand[FAC_NV_ADD] = -1;
     fac_nv_leg_windows(l, &h, &w);
-    l->at[FAC_NV_X] = x->at * bytes_of(c->r.dtype), l->at[FAC_NV_Y] = y->at * bytes_of(c->r.result);
+    l->at[FAC_NV_X] = x->at * bytes_of(c->r.dtype);
+    l->at[FAC_NV_Y] = y->at * bytes_of(c->r.result);
     l->image = x->image;
     l->step[0] = x->row;
     l->step[1] = x->column;
@@ -239,14 +248,20 @@ static void write_leg(const fac_problem *p, const fac_nv_conv *c, const tiling *
     l->y_channel = 1;
     /* weights are packed, which no relay does; a bias may be what a step of this one makes */
     l->early = bias < 0 || p->in[c->r.input[bias]].time != FAC_RUN;
-    l->team = t->c.team, l->tiles = t->blocks, l->across = t->c.across, l->lines = t->lines,
+    l->team = t->c.team;
+    l->tiles = t->blocks;
+    l->across = t->c.across;
+    l->lines = t->lines;
     l->wide = t->wide;
     l->weights = (int32_t)(fac_nv_packed_bytes(c, &t->k) / 128);
-    l->pixels = (int32_t)(c->g.N * c->g.P * c->g.Q), l->rows = c->rows, l->channels = c->channels;
+    l->pixels = (int32_t)(c->g.N * c->g.P * c->g.Q);
+    l->rows = c->rows;
+    l->channels = c->channels;
     l->row_tiles = t->row_tiles;
     l->columns = t->columns;
     l->k_tiles = t->k_tiles;
-    l->all_taps = (int32_t)(c->g.R * c->g.S), l->each = (t->k_tiles + t->c.team - 1) / t->c.team;
+    l->all_taps = (int32_t)(c->g.R * c->g.S);
+    l->each = (t->k_tiles + t->c.team - 1) / t->c.team;
     const fac_nv_divisor by[] = { fac_nv_divide_wide((uint32_t)l->wide),
                                   fac_nv_divide_wide((uint32_t)l->all_taps) };
     l->by_columns[0] = by[0].multiplier;

@@ -173,30 +173,41 @@ static void write_leg(const fac_problem *p, const quads *q, bool depthwise, fac_
     const fac_layout *x = &p->in[0].layout, *y = &p->out[0].layout;
     fac_nv_leg *l = &to->leg;
     to->code.kind = depthwise ? FAC_NV_LEG_DEPTHWISE : FAC_NV_LEG_POOL;
-    if (depthwise) to->code.r = (int)q->h.kernel, to->code.s = (int)q->w.kernel;
-    to->code.average = q->average, to->code.x = p->in[0].type.dtype,
+    if (depthwise) {
+        to->code.r = (int)q->h.kernel;
+        to->code.s = (int)q->w.kernel;
+    }
+    to->code.average = q->average;
+    to->code.x = p->in[0].type.dtype;
     to->code.result = p->out[0].type.dtype;
     to->finish.biased = q->tail.biased;
     to->finish.body = q->tail.body;
     to->finish.rounded = q->tail.from == FAC_F32 ? FAC_NONE : q->tail.from;
-    to->operand[FAC_NV_X] = 0, to->operand[FAC_NV_W] = depthwise ? 1 : -1,
+    to->operand[FAC_NV_X] = 0;
+    to->operand[FAC_NV_W] = depthwise ? 1 : -1;
     to->operand[FAC_NV_Y] = p->nin;
     write_extras(p, &q->tail, to);
     fac_nv_leg_windows(l, &q->h, &q->w);
-    l->at[FAC_NV_X] = x->offset * bytes_of(to->code.x),
+    l->at[FAC_NV_X] = x->offset * bytes_of(to->code.x);
     l->at[FAC_NV_Y] = y->offset * bytes_of(to->code.result);
     if (depthwise) l->at[FAC_NV_W] = p->in[1].layout.offset * bytes_of(to->code.x);
-    l->image = (int32_t)x->stride[0], l->step[0] = (int32_t)x->stride[2],
+    l->image = (int32_t)x->stride[0];
+    l->step[0] = (int32_t)x->stride[2];
     l->step[1] = (int32_t)x->stride[3];
     l->y_step[0] = (int32_t)y->stride[0];
-    if (p->out[0].type.dims.n == 4)
-        l->y_step[1] = (int32_t)y->stride[2], l->y_step[2] = (int32_t)y->stride[3];
+    if (p->out[0].type.dims.n == 4) {
+        l->y_step[1] = (int32_t)y->stride[2];
+        l->y_step[2] = (int32_t)y->stride[3];
+    }
     l->y_channel = q->apart ? (int32_t)q->apart : 1;
-    l->columns = (int32_t)(q->C / 4), l->pixels = (int32_t)(q->N * q->h.out * q->w.out),
+    l->columns = (int32_t)(q->C / 4);
+    l->pixels = (int32_t)(q->N * q->h.out * q->w.out);
     l->tiles = l->pixels * l->columns;
     l->early =
         depthwise && p->in[1].time != FAC_RUN && (!q->tail.biased || p->in[2].time != FAC_RUN);
-    l->scale = (float)q->scale, l->team = 1, l->row_tiles = 1;
+    l->scale = (float)q->scale;
+    l->team = 1;
+    l->row_tiles = 1;
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {

@@ -35,8 +35,10 @@ bool fac_nv_place_of(const fac_operand *x, const fac_dims *result, fac_nv_place 
     to->channel = (int32_t)step[1];
     size[0] = result->d[0];
     size[1] = result->d[1];
-    for (int k = 0; k < rank; k++)
-        *spatial[3 - rank + k] = (int32_t)step[2 + k], size[5 - rank + k] = result->d[2 + k];
+    for (int k = 0; k < rank; k++) {
+        *spatial[3 - rank + k] = (int32_t)step[2 + k];
+        size[5 - rank + k] = result->d[2 + k];
+    }
     return reach_of(to, size) < INT32_MAX;
 }
 
@@ -61,7 +63,10 @@ void fac_nv_lay_last(fac_operand *x) {
     if (d->n < 3) return;
     int64_t step = d->d[1];
     x->layout.stride[1] = 1;
-    for (int k = d->n - 1; k >= 2; k--) x->layout.stride[k] = step, step *= d->d[k];
+    for (int k = d->n - 1; k >= 2; k--) {
+        x->layout.stride[k] = step;
+        step *= d->d[k];
+    }
     x->layout.stride[0] = step;
 }
 

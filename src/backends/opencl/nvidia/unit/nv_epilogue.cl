@@ -2,7 +2,10 @@
  * and f16 by 8. */
 INLINE void nv_four_f32(float *v, global const float *p) {
     const float4 x = *(global const float4 *)p;
-    v[0] = x.s0, v[1] = x.s1, v[2] = x.s2, v[3] = x.s3;
+    v[0] = x.s0;
+    v[1] = x.s1;
+    v[2] = x.s2;
+    v[3] = x.s3;
 }
 INLINE float nv_one_f32(global const float *p) { return *p; }
 INLINE void nv_put_f32(global float *p, const float *v) {
@@ -11,8 +14,10 @@ INLINE void nv_put_f32(global float *p, const float *v) {
 
 INLINE void nv_four_bf16(float *v, global const ushort *p) {
     const uint2 x = *(global const uint2 *)p;
-    v[0] = as_float(x.s0 << 16), v[1] = as_float(x.s0 & 0xffff0000u);
-    v[2] = as_float(x.s1 << 16), v[3] = as_float(x.s1 & 0xffff0000u);
+    v[0] = as_float(x.s0 << 16);
+    v[1] = as_float(x.s0 & 0xffff0000u);
+    v[2] = as_float(x.s1 << 16);
+    v[3] = as_float(x.s1 & 0xffff0000u);
 }
 INLINE float nv_one_bf16(global const ushort *p) { return as_float((uint)*p << 16); }
 INLINE void nv_put_bf16(global ushort *p, const float *v) {

@@ -63,7 +63,7 @@ INLINE void read_a(uint (*a)[4], uint tile, seat s, int k) {
     for (int i = 0; i < 2; i++) {
         uint v[4];
         nv_local_load4(v, ((tile + s.a) ^ (uint)(64 * k)) + (uint)((16 * m + 8 * i) * A_ROW));
-        a[m][i] = PACK2(as_float(v[0]), as_float(v[1])),
+        a[m][i] = PACK2(as_float(v[0]), as_float(v[1]));
         a[m][2 + i] = PACK2(as_float(v[2]), as_float(v[3]));
     }
 #else
@@ -81,8 +81,10 @@ INLINE void round4(uint *v) {
 }
 INLINE void split4(uint *high, uint *low) {
     UNROLL
-    for (int e = 0; e < 4; e++)
-        low[e] = nv_low(as_float(high[e])), high[e] = nv_high(as_float(high[e]));
+    for (int e = 0; e < 4; e++) {
+        low[e] = nv_low(as_float(high[e]));
+        high[e] = nv_high(as_float(high[e]));
+    }
 }
 
 #ifdef SPLIT3

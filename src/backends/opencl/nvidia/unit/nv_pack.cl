@@ -188,7 +188,10 @@ static void by_stage(const packing *s, global const MEM *x, global TILE *y, int 
             float4 x = (float4)(v[0], v[1], v[2], v[3]);
             x = odd ? x.wxyz : x;
             x = far ? x.zwxy : x;
-            v[0] = x.x, v[1] = x.y, v[2] = x.z, v[3] = x.w;
+            v[0] = x.x;
+            v[1] = x.y;
+            v[2] = x.z;
+            v[3] = x.w;
 #endif
             put(y + tap * apart, s, r, c, v);
         }

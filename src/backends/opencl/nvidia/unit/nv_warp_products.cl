@@ -35,8 +35,10 @@ INLINE void NAME(multiply)(float *sums, const uint *a, const uint *b, const uint
                 const uint *one = a + 4 * (2 * m * LOADS + j) + 2 * h, *other = one + 4 * LOADS;
                 const uint raw[4] = { one[0], other[0], one[1], other[1] };
 #if PARTS == 2
-                UNROLL for (int e = 0; e < 4 && !turn; e++)
-                    high[m][e] = nv_high(as_float(raw[e])), rest[m][e] = nv_low(as_float(raw[e]));
+                UNROLL for (int e = 0; e < 4 && !turn; e++) {
+                    high[m][e] = nv_high(as_float(raw[e]));
+                    rest[m][e] = nv_low(as_float(raw[e]));
+                }
 #endif
                 UNROLL for (int n = 0; n < EIGHTS; n++) {
                     const int at = 4 * (n * LOADS + j) + 2 * h,

@@ -2,7 +2,7 @@
 #ifndef FACULA_TENSOR_PICKLE_MACHINE_H
 #define FACULA_TENSOR_PICKLE_MACHINE_H
 #include "base/error.h"
-#include "tensor/pickle.h"
+#include "tensor/pickle/pickle.h"
 
 typedef struct fac_pickle_machine {
     fac_arena *arena;

@@ -2,7 +2,7 @@
  * column-major, bytes). */
 #ifndef FACULA_TENSOR_PICKLE_NUMPY_H
 #define FACULA_TENSOR_PICKLE_NUMPY_H
-#include "tensor/pickle.h"
+#include "tensor/pickle/pickle.h"
 
 enum {
     FAC_PICKLE_ONE_DTYPE = 100

@@ -2,9 +2,9 @@
  */
 #include <string.h>
 #include "base/error.h"
-#include "tensor/pickle_global.h"
-#include "tensor/pickle_machine.h"
-#include "tensor/pickle_numpy.h"
+#include "tensor/pickle/pickle_global.h"
+#include "tensor/pickle/pickle_machine.h"
+#include "tensor/pickle/pickle_numpy.h"
 
 typedef fac_pickle_value value;
 typedef fac_pickle_machine machine;

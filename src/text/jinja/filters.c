@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 typedef fac_jinja_run run;
 typedef fac_jinja_value value;
@@ -88,6 +88,7 @@ static value real(run *r, value v, const arguments *a) {
 static value absolute(run *r, value v, const arguments *a) {
     (void)a;
     if (v.kind == FAC_JINJA_FLOAT) return (value){ .kind = FAC_JINJA_FLOAT, .f = fabs(v.f) };
+    if (v.kind == FAC_JINJA_BOOL) return fac_jinja_int(v.i);
     return v.kind == FAC_JINJA_INT && v.i < 0 ? fac_jinja_math(r, "-", fac_jinja_int(0), v) : v;
 }
 
@@ -196,24 +197,23 @@ static value dictsort(run *r, value v, const arguments *a) {
     return sorted_by(r, all, &key, flag(a, 2, "reverse"), flag(a, 0, "case_sensitive"));
 }
 
-static value extreme(run *r, value v, bool largest) {
+static value extreme(run *r, value v, const arguments *a, bool largest) {
     const fac_jinja_list all = fac_jinja_each(r, v);
-    value best = fac_jinja_undefined("the extreme of nothing");
-    for (size_t k = 0; k < all.n && !r->status; k++) {
-        const int order = k ? fac_jinja_order(r, all.at[k], best) : 0;
-        if (!k || (largest ? order > 0 : order < 0)) best = all.at[k];
+    const value *path = fac_jinja_argument(a, 1, "attribute");
+    const bool cased = flag(a, 0, "case_sensitive");
+    value best = fac_jinja_undefined("the extreme of nothing"), best_key = best;
+    for (size_t k = 0; k < all.n && fac_jinja_step(r); k++) {
+        const value key = sort_key(r, all.at[k], path, cased);
+        const int order = k ? fac_jinja_order(r, key, best_key) : 0;
+        if (k && (largest ? order <= 0 : order >= 0)) continue;
+        best = all.at[k];
+        best_key = key;
     }
     return best;
 }
 
-static value largest(run *r, value v, const arguments *a) {
-    (void)a;
-    return extreme(r, v, true);
-}
-static value smallest(run *r, value v, const arguments *a) {
-    (void)a;
-    return extreme(r, v, false);
-}
+static value largest(run *r, value v, const arguments *a) { return extreme(r, v, a, true); }
+static value smallest(run *r, value v, const arguments *a) { return extreme(r, v, a, false); }
 
 static value sum(run *r, value v, const arguments *a) {
     const value *path = fac_jinja_argument(a, 0, "attribute");
@@ -237,6 +237,12 @@ static arguments after(const arguments *a, int skip) {
     return to;
 }
 
+/* What is none or false has no items for these filters. */
+static fac_jinja_list each_if_any(run *r, value v) {
+    if (fac_jinja_truth(v)) return fac_jinja_each(r, v);
+    return (fac_jinja_list){ 0 };
+}
+
 static const char *name_of(run *r, const value *v) {
     if (!v || v->kind != FAC_JINJA_TEXT) return "";
     char *name = fac_jinja_alloc(r, v->text.n + 1, 1);
@@ -252,7 +258,7 @@ static value map(run *r, value v, const arguments *a) {
     const char *name = path ? "" : name_of(r, fac_jinja_argument(a, 0, NULL));
     fac_jinja_filter *f = path ? NULL : fac_jinja_find_filter(name);
     const arguments rest = after(a, 1);
-    const fac_jinja_list all = fac_jinja_each(r, v);
+    const fac_jinja_list all = each_if_any(r, v);
     const value to = fac_jinja_new_list(r, FAC_JINJA_LIST);
     if (!path && !f)
         return fac_jinja_fail(r, FAC_E_UNSUPPORTED, "the filter %.60s is not known here", name);
@@ -270,7 +276,7 @@ static value chosen(run *r, value v, const arguments *a, bool wanted, bool by_fi
     const value *test = fac_jinja_argument(a, by_field, NULL);
     const char *name = name_of(r, test);
     const arguments rest = after(a, 1 + by_field);
-    const fac_jinja_list all = fac_jinja_each(r, v);
+    const fac_jinja_list all = each_if_any(r, v);
     const value to = fac_jinja_new_list(r, FAC_JINJA_LIST);
     for (size_t k = 0; k < all.n && fac_jinja_step(r); k++) {
         const value one = field(r, all.at[k], path);
@@ -309,9 +315,20 @@ static value indent(run *r, value v, const arguments *a) {
     return fac_jinja_written(&o);
 }
 
-static value same(run *r, value v, const arguments *a) {
-    (void)r, (void)a;
-    return v;
+/* Words begin after spaces, dashes and opening brackets; the method title() takes any letter after
+ * what is none. */
+static value title(run *r, value v, const arguments *a) {
+    const fac_jinja_text t = fac_jinja_as_text(r, v);
+    fac_jinja_out o = { 0 };
+    size_t from = 0;
+    for (size_t k = 0; k <= t.n && !r->status; k++) {
+        if (k < t.n && !strchr("-({[< \t\n\r\v\f", t.s[k])) continue;
+        fac_jinja_print(r, &o,
+                        fac_jinja_find_method("capitalize")(r, fac_jinja_part(t, from, k), a));
+        if (k < t.n) fac_jinja_print(r, &o, fac_jinja_part(t, k, k + 1));
+        from = k + 1;
+    }
+    return fac_jinja_written(&o);
 }
 
 fac_jinja_filter *fac_jinja_find_filter(const char *name) {
@@ -345,8 +362,9 @@ fac_jinja_filter *fac_jinja_find_filter(const char *name) {
                 { "selectattr", selectattr },
                 { "rejectattr", rejectattr },
                 { "indent", indent },
-                { "safe", same } };
-    static const char *const methods[] = { "lower", "upper", "title", "capitalize", "replace" };
+                { "safe", string },
+                { "title", title } };
+    static const char *const methods[] = { "lower", "upper", "capitalize", "replace" };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (!strcmp(name, all[k].name)) return all[k].f;
     for (size_t k = 0; k < sizeof methods / sizeof *methods; k++)

@@ -1,7 +1,7 @@
 /* Signs between values, and slices, as Python has them. */
 #include <math.h>
 #include <string.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 typedef fac_jinja_run run;
 typedef fac_jinja_value value;
@@ -123,6 +123,8 @@ fac_jinja_value fac_jinja_math(run *r, const char *sign, value a, value b) {
     if (*sign == '+' && text && b.kind == FAC_JINJA_TEXT) return joined(r, a, b);
     if (*sign == '+' && is_list(a) && a.kind == b.kind) return both(r, a, b);
     if (!strcmp(sign, "*") && (text || is_list(a)) && is_whole(b)) return repeated(r, a, b.i);
+    if (!strcmp(sign, "*") && (b.kind == FAC_JINJA_TEXT || is_list(b)) && is_whole(a))
+        return repeated(r, b, a.i);
     if (!strcmp(sign, "%") && text)
         return fac_jinja_fail(r, FAC_E_UNSUPPORTED, "a text is formatted by %%");
     if (a.kind == FAC_JINJA_UNDEFINED || b.kind == FAC_JINJA_UNDEFINED) {
@@ -153,8 +155,8 @@ fac_jinja_value fac_jinja_slice(run *r, value of, const value part[3]) {
         if (part[k].kind != FAC_JINJA_NONE && !is_whole(part[k]))
             return fac_jinja_fail(r, FAC_E_ARGUMENT, "a slice's bound is %s",
                                   fac_jinja_kind_name(part[k]));
-    if (of.kind != FAC_JINJA_TEXT && !is_list(of))
-        return fac_jinja_fail(r, FAC_E_ARGUMENT, "%s has no slices", fac_jinja_kind_name(of));
+    if (of.kind == FAC_JINJA_UNDEFINED) return fac_jinja_item(r, of, fac_jinja_int(0)); /* fails */
+    if (of.kind != FAC_JINJA_TEXT && !is_list(of)) return fac_jinja_undefined("a slice");
     const int64_t step = part[2].kind == FAC_JINJA_NONE ? 1 : part[2].i;
     if (!step || step == INT64_MIN) return fac_jinja_fail(r, FAC_E_ARGUMENT, "steps of no length");
     const fac_jinja_list all = fac_jinja_each(r, of);

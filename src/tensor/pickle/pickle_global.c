@@ -1,6 +1,6 @@
 /* See pickle_global.h.  What is in none of these tables is refused, for in Python it could run
  * code. */
-#include "tensor/pickle_global.h"
+#include "tensor/pickle/pickle_global.h"
 #include <string.h>
 
 static const fac_pickle_name rows[] = {

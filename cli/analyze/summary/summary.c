@@ -1,8 +1,8 @@
 /* facula summary: what a model holds and costs, layer by layer, without running it. */
 #include <string.h>
-#include "bits.h"
+#include "analyze/bits.h"
 #include "json.h"
-#include "summary.h"
+#include "analyze/summary/summary.h"
 
 static struct {
     const char *weights, *columns, *convention, *memory;

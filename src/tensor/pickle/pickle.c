@@ -3,8 +3,8 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "tensor/pickle_global.h"
-#include "tensor/pickle_machine.h"
+#include "tensor/pickle/pickle_global.h"
+#include "tensor/pickle/pickle_machine.h"
 
 typedef fac_pickle_value value;
 typedef fac_pickle_machine machine;

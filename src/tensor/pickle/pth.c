@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"
-#include "tensor/pickle.h"
-#include "tensor/pickle_global.h"
+#include "tensor/pickle/pickle.h"
+#include "tensor/pickle/pickle_global.h"
 #include "tensor/tensor_internal.h"
 #include "tensor/weights.h"
 

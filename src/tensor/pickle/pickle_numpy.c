@@ -1,7 +1,7 @@
 /* What pickles of NumPy arrays say, see pickle_numpy.h. */
 #include <string.h>
 #include "base/error.h"
-#include "tensor/pickle_numpy.h"
+#include "tensor/pickle/pickle_numpy.h"
 
 typedef fac_pickle_value value;
 

@@ -1,6 +1,6 @@
 /* Tests of chat templates (value is name), and arguments of calls. */
 #include <string.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 typedef fac_jinja_run run;
 typedef fac_jinja_value value;
@@ -78,8 +78,9 @@ static bool compared(run *r, const char *sign, value v, value w) {
 }
 
 static bool divides(run *r, value v, int64_t by) {
-    if (v.kind == FAC_JINJA_INT && by && by != -1) return v.i % by == 0;
-    if (v.kind != FAC_JINJA_INT || !by)
+    const bool whole = v.kind == FAC_JINJA_INT || v.kind == FAC_JINJA_BOOL;
+    if (whole && by && by != -1) return v.i % by == 0;
+    if (!whole || !by)
         fac_jinja_fail(r, FAC_E_ARGUMENT, "%s is not divided by %lld", fac_jinja_kind_name(v),
                        (long long)by);
     return by == -1;

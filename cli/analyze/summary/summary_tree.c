@@ -1,8 +1,8 @@
 /* The tree of modules of `facula summary`, with the columns that were asked for. */
 #include <stdlib.h>
 #include <string.h>
-#include "bits.h"
-#include "summary.h"
+#include "analyze/bits.h"
+#include "analyze/summary/summary.h"
 
 /* ---- columns ---- */
 

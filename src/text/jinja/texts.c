@@ -1,6 +1,8 @@
-/* Methods of texts, and the filters that do the same.  Letters are lowered and raised in ASCII. */
+/* Methods of texts, and the filters that do the same. */
 #include <string.h>
-#include "text/jinja.h"
+#include "data/text/text_internal.h"
+#include "text/jinja/jinja.h"
+#include "text/normal.h"
 #include "text/tokenizer.h"
 
 typedef fac_jinja_run run;
@@ -55,14 +57,15 @@ static value cased(run *r, value v, letters how) {
     const fac_jinja_text t = fac_jinja_as_text(r, v);
     fac_jinja_out o = { 0 };
     bool within = false;
-    for (size_t k = 0; k < t.n && !r->status; k++) {
-        char c = t.s[k];
+    for (size_t k = 0, used; k < t.n && !r->status; k += used) {
+        const uint32_t c = fac_code_point(t.s + k, t.n - k, &used);
         const bool small = c >= 'a' && c <= 'z', large = c >= 'A' && c <= 'Z';
         const bool raises = how == UPPER || (how != LOWER && !within);
-        if (small && raises) c = (char)(c - 32);
-        if (large && !raises) c = (char)(c + 32);
-        within = how == CAPITAL || small || large || (unsigned char)c >= 128;
-        fac_jinja_write(r, &o, &c, t.from ? t.from + k : NULL, 1);
+        char to[4], from[4] = { 0 };
+        const size_t n = fac_utf8_write(to, raises ? fac_unicode_upper(c) : fac_unicode_lower(c));
+        if (t.from) memset(from, t.from[k], sizeof from);
+        within = how == CAPITAL || small || large || c >= 128;
+        fac_jinja_write(r, &o, to, from, n);
     }
     return fac_jinja_written(&o);
 }

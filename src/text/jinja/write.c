@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 typedef fac_jinja_run run;
 typedef fac_jinja_value value;
@@ -115,6 +115,8 @@ static void repr(run *r, out *to, value v) {
         repr_list(r, to, v.list, v.kind == FAC_JINJA_TUPLE);
     else if (v.kind == FAC_JINJA_DICT)
         repr_dict(r, to, v.dict);
+    else if (v.kind == FAC_JINJA_UNDEFINED)
+        put(r, to, "Undefined");
     else
         fac_jinja_print(r, to, v);
     r->depth--;

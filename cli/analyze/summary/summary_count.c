@@ -1,6 +1,6 @@
 /* Who counts what: the totals of other tools, and from which layers their differences come. */
 #include <string.h>
-#include "summary.h"
+#include "analyze/summary/summary.h"
 
 static bool counts(const fac_kind_row *r) {
     for (int c = 0; c < FAC_CONVENTIONS; c++)
