@@ -165,3 +165,22 @@ def test_masks_of_bytes_warn():
     for use in (lambda: y[mask], lambda: y.index_put_((mask,), T(2.).to(D)), lambda: y[:, :, 0].index_put_((mask,), T(2.).to(D), True)):
         with pytest.warns(UserWarning, match="torch.uint8 is now deprecated"):
             use()
+
+
+@pytest.mark.parametrize("at,value", [
+    (T(True), torch.ones(5, 1, 4, 5, 6)), (DARK, torch.ones(2, 5)), (DARK[:, 0], torch.ones(2, 1, 1, 6)), (X > 0, torch.ones(1, 7)),
+    (torch.ones(1, 1, 1, 1, dtype=torch.bool), T(1.))])
+def test_values_that_no_mask_of_these_dims_takes_are_refused_when_the_call_is_made(at, value):
+    with pytest.raises((RuntimeError, IndexError)) as want:
+        X.clone().index_put_((at,), value)
+    with pytest.raises(type(want.value)) as got:
+        X.to(D).index_put_((at.to(D),), value.to(D))
+    assert str(got.value).splitlines()[0] == str(want.value).splitlines()[0]
+
+
+def test_values_and_indices_of_another_device_are_refused():
+    for at in (T([0, 1]), DARK):
+        with pytest.raises(RuntimeError, match="at least two devices, ocl:0 and cpu"):
+            X.to(D).index_put_((at.to(D),), X[:2] if at is not DARK else X[DARK])
+    with pytest.raises(RuntimeError, match="on the same device as the indexed tensor \\(cpu\\)"):
+        X[T([0]).to(D)]

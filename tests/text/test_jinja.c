@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 static const fac_message talk[] = { { "system", "S" },
                                     { "user", " Hi 'x' <b>\xc3\xa9\n" },

@@ -45,11 +45,12 @@ static const std::unordered_set<std::string> kApart = {
     "aten::index_add", "aten::index_add_", "aten::index_copy", "aten::index_copy_", "aten::masked_scatter_", "aten::aminmax"};
 // The same number everywhere, or the last of several: what is one place may be written more than once.
 static const std::unordered_set<std::string> kRepeats = {"aten::fill_", "aten::zero_", "aten::masked_fill_", "aten::index_put_",
-                                                          "aten::_index_put_impl_"};
+                                                          "aten::_index_put_impl_", "aten::threshold",
+                                                          "aten::threshold_"};
 
 static void check_overlap(const OpInfo& I, const c10::IValue* a) {
   const bool apart = is_among(kApart, I);
-  if ((!apart && !I.pointwise) || is_among(kRepeats, I)) return;
+  if ((!apart && !I.pointwise && !I.random) || is_among(kRepeats, I)) return;
   for (size_t w = 0; w < I.kind.size(); w++) {
     if (!I.writes[w] || !a[w].isTensor() || !a[w].toTensor().defined()) continue;
     const at::Tensor& to = a[w].toTensor();
@@ -70,8 +71,13 @@ static void check_overlap(const OpInfo& I, const c10::IValue* a) {
 
 // What is written in place keeps its shape.
 static void check_shape(const OpInfo& I, const c10::IValue* a) {
-  if (!I.pointwise || I.has_out || !I.writes[0] || !a[0].isTensor()) return;
+  if (I.has_out || !I.writes[0] || !a[0].isTensor()) return;
   auto to = a[0].toTensor().sizes();
+  if (I.name == "aten::masked_scatter_") {
+    auto mask = a[1].toTensor().sizes();
+    TORCH_CHECK(at::is_expandable_to(mask, to), "masked_scatter_: expected a mask that expands to ", to, ", but got ", mask);
+  }
+  if (!I.pointwise) return;
   std::vector<int64_t> all(to.begin(), to.end());
   for (size_t i = 1; i < I.kind.size(); i++)
     if (a[i].isTensor() && a[i].toTensor().defined()) all = at::infer_size(all, a[i].toTensor().sizes());

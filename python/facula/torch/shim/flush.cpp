@@ -180,15 +180,6 @@ static bool matters(const Call& c) {
   return kept || !writes;
 }
 
-// A segment that failed leaves what was there; what it should have made is lost.
-static void lose(const Run& run) {
-  auto mark = [](State* s) { if (s && !s->block) s->lost = true; };
-  for (auto& c : run.calls) {
-    for (auto& o : c.out) mark(o.s);
-    each_ref(c, [&](size_t i, size_t k) { if (c.op->writes[i]) mark(c.in[k].s); });
-  }
-}
-
 static void compute(Run& run, uint64_t key) {
   auto& R = rec();
   R.kept = 0;
@@ -236,8 +227,10 @@ void flush(const char*) {
   for (auto& c : run.calls) numbers_of(c, run.numbers);
   if (entries.size() > 1024) forget_plans();
   try { compute(run, h); }
-  catch (...) {
-    lose(run);
+  catch (...) {                                     // what was there is left as it was
+    if (run.refused) rescue(run);
+    else
+      for (auto& c : run.calls) lose(c);
     throw;
   }
 }

@@ -66,7 +66,7 @@ static void check_indices(const at::Tensor &x, const std::vector<at::Tensor> &gi
                       "index is out of bounds for dimension with size 0");
 }
 
-// What is written fits what the indices pick.  Without masks both are known when the call is made.
+// What is written fits what the indices pick: `all` for the indices, and the other dims whole.
 static void check_written(const at::Tensor &x, const std::vector<at::Tensor> &given,
                           const at::Tensor &value) {
     Dims picked, all;
@@ -91,6 +91,26 @@ static void check_written(const at::Tensor &x, const std::vector<at::Tensor> &gi
                 c10::IntArrayRef(picked));
 }
 
+// How many places one mask picks is data; that the other dims do not fit is known.
+static bool fits_masked(const at::Tensor &x, const std::vector<at::Tensor> &given,
+                        const at::Tensor &value) {
+    int64_t before = 0;
+    while (!given[before].defined()) before++;
+    const int64_t dims = given[before].dim();
+    if (before + dims > x.dim()) return false; // listed() says so
+    Dims picked(x.sizes().begin(), x.sizes().end());
+    const int64_t at = before - ((int64_t)picked.size() - dims + 1) + value.dim();
+    picked.erase(picked.begin() + before, picked.begin() + before + dims);
+    picked.insert(picked.begin() + before, at < 0 ? 1 : value.size(at));
+    return at::is_expandable_to(value.sizes(), picked);
+}
+
+static void check_device(const at::Tensor &x, const at::Tensor &value) {
+    TORCH_CHECK(!value.dim() || value.device() == x.device(),
+                "Expected all tensors to be on the same device, but found at least two devices, ",
+                x.device(), " and ", value.device(), "!");
+}
+
 void plain_indices(const OpInfo &I, c10::IValue *a) {
     std::vector<at::Tensor> given;
     size_t masks = 0, there = 0;
@@ -103,13 +123,18 @@ void plain_indices(const OpInfo &I, c10::IValue *a) {
                        "torch.bool instead.");
     }
     const bool writes = I.op.schema().name().find("index_put") != std::string::npos;
-    check_indices(a[0].toTensor(), given);
-    if (!masks && writes) check_written(a[0].toTensor(), given, a[2].toTensor());
-    if (!masks || (writes && there == 1)) return;
-    auto plain = listed(a[0].toTensor(), given);
+    const at::Tensor &x = a[0].toTensor();
+    TORCH_CHECK(x.is_privateuseone(), "indices should be either on cpu or on the same device as the "
+                                      "indexed tensor (", x.device().type(), ")");
+    check_indices(x, given);
+    if (writes) check_device(x, a[2].toTensor());
+    if (!masks && writes) check_written(x, given, a[2].toTensor());
+    if (!masks || (writes && there == 1 && fits_masked(x, given, a[2].toTensor()))) return;
+    auto plain = listed(x, given);
     given.clear();
     for (const std::optional<at::Tensor> &t : plain) given.push_back(t.value_or(at::Tensor()));
-    check_indices(a[0].toTensor(), given); // as many places as the other indices have
+    check_indices(x, given); // as many places as the other indices have
+    if (writes) check_written(x, given, a[2].toTensor());
     a[1] = std::move(plain);
 }
 

@@ -2,6 +2,7 @@
 // (operator, types, attributes).
 #include "lazy.h"
 #include <ATen/native/Resize.h>
+#include <algorithm>
 #include <cstring>
 
 namespace ocl {
@@ -204,9 +205,27 @@ static int device_of(const Call& c, const Stack* stack, size_t base, size_t n) {
   return current_device();
 }
 
+// torch gives products and others lazy conjugates and signs as they are: its own kernels look at the bits.
+static void make_plain(const OpInfo& I, c10::IValue* a) {
+  auto is_lazy = [](const at::Tensor& t) { return t.defined() && (t.is_conj() || t.is_neg()); };
+  auto plain = [](const at::Tensor& t) { return t.resolve_conj().resolve_neg(); };
+  for (size_t i = 0; i < I.kind.size(); i++) {
+    if (I.kind[i] == OpInfo::TENSOR && a[i].isTensor() && is_lazy(a[i].toTensor())) {
+      TORCH_CHECK_NOT_IMPLEMENTED(!I.writes[i], "ocl: ", I.name, " into a tensor that is a lazy conjugate");
+      a[i] = plain(a[i].toTensor());
+    } else if (I.kind[i] == OpInfo::LIST && a[i].isTensorList() && !I.writes[i]) {
+      auto all = a[i].toTensorVector();
+      if (std::none_of(all.begin(), all.end(), is_lazy)) continue;
+      for (auto& t : all) t = plain(t);
+      a[i] = c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(all));
+    }
+  }
+}
+
 void record(const OpInfo& I, Stack* stack) {
   auto& R = rec();
   size_t n = I.kind.size(), base = stack->size() - n;
+  make_plain(I, stack->data() + base);
   if (I.masks) plain_indices(I, stack->data() + base);
   check(I, stack->data() + base);
   if (grow(I, stack)) return;

@@ -12,10 +12,11 @@ static const char* const kSentences[] = {"Number of elements of source < number 
                                          "shape mismatch: the values that are written have other sizes than what the mask picks"};
 static constexpr long long kCount = sizeof kSentences / sizeof *kSentences;
 
-[[noreturn]] static void failed(const fac_error& err) {
+[[noreturn]] static void failed(Run& run, const fac_error& err) {
   const char* at = strstr(err.text, ": index ");
   long long index = 0, low = 0;
   if (!at || sscanf(at, ": index %lld is out of range (%lld", &index, &low) != 2) TORCH_CHECK(false, "ocl: ", err.text);
+  run.refused = true;
   if (index <= kSentence && kSentence - index < kCount) TORCH_CHECK(false, kSentences[kSentence - index]);
   std::string text(err.text, at - err.text);
   if (index < kRefused / 2) text += ": index " + std::to_string(index - kRefused) + " is out of range";
@@ -86,7 +87,7 @@ static void run_program(Run& run, const Part& p) {
     out.push_back(seen_as(fresh.back().second, port, held));
   }
   fac_error err;
-  if (api().run(p.program, in.data(), out.data(), &err)) failed(err);
+  if (api().run(p.program, in.data(), out.data(), &err)) failed(run, err);
   for (size_t k = 0; k < p.out.size(); k++) {
     State* s = run.states[p.out[k].index];
     state_set(s, fresh[k].second, p.out[k].dtype);
@@ -103,6 +104,8 @@ void run_plan(Run& run, const Plan& plan) {
     if (!p.host) { run_program(run, p); continue; }
     auto& c = run.calls[p.call];
     Stack st;
+    run.next = p.call;
+    run.refused = true;
     try { replay(c, st); }
     catch (c10::IndexError& e) { again(e, c); }
     catch (c10::NotImplementedError& e) { again(e, c); }
@@ -110,7 +113,9 @@ void run_plan(Run& run, const Plan& plan) {
     catch (c10::TypeError& e) { again(e, c); }
     catch (c10::Error& e) { again(e, c); }
     catch (std::exception& e) { TORCH_CHECK(false, "ocl: recorded ", c.op->name, ": ", e.what()); }
+    run.refused = false;
     store(c, st);
+    run.next++;
     count_fallback(c.op->name, nullptr);
   }
 }

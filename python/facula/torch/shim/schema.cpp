@@ -23,6 +23,23 @@ static uint8_t kind_of(const c10::Argument& a) {
   }
 }
 
+static bool has_tag(const c10::OperatorHandle& o, at::Tag tag) {
+  for (auto t : o.getTags())
+    if (t == tag) return true;
+  return false;
+}
+// torch has not given the tag to all variants that write: abs_, eq_.Tensor and others lack it.
+static bool is_pointwise(const c10::OperatorHandle& o) {
+  if (has_tag(o, at::Tag::pointwise)) return true;
+  std::string name = o.schema().name(), overload = o.schema().overload_name();
+  const bool out = overload.size() >= 3 && overload.compare(overload.size() - 3, 3, "out") == 0;
+  if (out) overload.resize(overload.size() > 4 ? overload.size() - 4 : 0);     // "Tensor_out", "out"
+  else if (name.back() == '_') name.pop_back();
+  else return false;
+  auto plain = c10::Dispatcher::singleton().findSchema({name, overload});
+  return plain && has_tag(*plain, at::Tag::pointwise);
+}
+
 OpInfo::OpInfo(const c10::OperatorHandle& o) : op(o) {
   auto& sc = o.schema();
   lift = sc.name().rfind("aten::_fused_", 0) == 0;
@@ -55,8 +72,8 @@ OpInfo::OpInfo(const c10::OperatorHandle& o) : op(o) {
       dynamic |= r.type()->castRaw<c10::ListType>()->getElementType()->kind() != c10::TypeKind::TensorType;
     else dynamic |= k != c10::TypeKind::TensorType;
   }
+  pointwise = is_pointwise(o);
   for (auto t : o.getTags()) {
-    pointwise |= t == at::Tag::pointwise;
     dynamic |= t == at::Tag::dynamic_output_shape || t == at::Tag::data_dependent_output;
     random |= t == at::Tag::nondeterministic_seeded;
   }

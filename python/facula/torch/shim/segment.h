@@ -53,6 +53,8 @@ struct Run {                                        // a segment that is being c
   std::vector<Num> numbers;
   int device = 0;
   const char* precision = "default";
+  size_t next = 0;                                  // first call of the part being computed
+  bool refused = false;                             // a call refused its data
   ~Run() {
     for (auto& c : calls) drop(c);
     for (State* s : states) state_drop(s);
@@ -64,4 +66,6 @@ std::string json(const Run& run, const std::vector<uint8_t>& varying,
                  const std::vector<uint8_t>& fixed, const Plan* bind_to,
                  const std::vector<uint32_t>& bind);
 void run_plan(Run& run, const Plan& plan);
+void rescue(Run& run);                              // what does not depend on what failed
+void lose(const Call&);                             // what it should have made
 }  // namespace ocl

@@ -60,6 +60,11 @@ static Metas conv_shape(const Call& c) {
 Metas infer(const Call& c) {
   if (c.op->name == "aten::convolution_overrideable" && c.in[0].sizes.size() == c.in[1].sizes.size())
     return conv_shape(c);
+  if (c.op->name == "aten::bernoulli.out") {        // the meta kernel wants the result's type to hold probabilities
+    Meta m{c.in[1].dtype, c.in[0].sizes, {}, true};
+    plain_strides(m.sizes, m.strides);
+    return {m};
+  }
   Stack st;
   Below b;
   rebuild(c, st, [](const Ref& r) {

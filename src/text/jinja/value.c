@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 #include "text/tokenizer.h"
 
 typedef fac_jinja_run run;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 #include "text/normal.h"
 
 typedef fac_jinja_reading reading;

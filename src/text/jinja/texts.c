@@ -1,7 +1,7 @@
 /* Methods of texts, and the filters that do the same. */
 #include <string.h>
 #include "data/text/text_internal.h"
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 #include "text/normal.h"
 #include "text/tokenizer.h"
 

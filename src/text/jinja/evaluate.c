@@ -1,6 +1,6 @@
 /* Expressions of chat templates get their values. */
 #include <string.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 #include "text/tokenizer.h"
 
 typedef fac_jinja_run run;

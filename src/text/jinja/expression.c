@@ -2,7 +2,7 @@
  * products, **, signs, then calls, filters and tests. */
 #include <string.h>
 #include "base/error.h"
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 typedef fac_jinja_reading reading;
 typedef fac_jinja_node node;
