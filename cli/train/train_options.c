@@ -73,8 +73,7 @@ const option train_rows[] = {
       "(0, 96000]" },
     { "--normalize", OPTION_TEXT, &O.normalize, "NAME",
       "sounds: clip, each spectrogram has mean 0 and deviation 1; or bands, each band\n"
-      "                             has mean 0, and the whole deviation 1; default by\n"
-      "                             data set" },
+      "                             has mean 0, and the whole deviation 1; default clip" },
     { "--mask", OPTION_REAL, &O.mask, "PART",
       "sounds: SpecAugment, up to this part of the time and of the\n"
       "                             bands is the mean; default 0.1, 0: none",

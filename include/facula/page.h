@@ -84,7 +84,7 @@ void fac_memory_facts_free(fac_memory_facts *f); /* one of zeros is fine */
 typedef struct fac_page_opts {
     const char *name, *about; /* of the model; about: a line below the name, or NULL */
     const char *date;         /* of the page; NULL: none, and a model gives one and the same page */
-    const fac_memory_facts *memory;
+    const fac_memory_facts *memory; /* must be there */
     /* The machine of the roofline: its operations and bytes a second (0: 1e12 and 1e11), about it,
      * and what more is known of it, or NULL. */
     const char *machine;
@@ -96,7 +96,8 @@ typedef struct fac_page_opts {
 /* "350G,20G": operations and bytes a second, with k, M, G or T.  false: it is no such text. */
 bool fac_page_machine(const char *text, double *flops, double *bytes);
 
-/* Of g and its analysis.  put gets the whole text, once.  FAC_E_NOMEM; what put returned. */
+/* Of g and its analysis.  put gets the whole text, once.  FAC_E_NOMEM; FAC_E_ARGUMENT without the
+ * facts about memory; what put returned. */
 typedef fac_status fac_page_put(void *self, const char *text, size_t n, fac_error *err);
 fac_status fac_page_write(const fac_graph *g, const fac_analysis *a, const fac_page_opts *opts,
                           fac_page_put *put, void *self, fac_error *err);

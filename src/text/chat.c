@@ -73,10 +73,10 @@ static fac_status render(fac_arena *arena, const fac_tokenizer *t, const char *j
 
 static bool is_role(const fac_message *m, const char *role) { return !strcmp(m->role, role); }
 
-/* The messages with what the system says before what is asked next, two line ends between them;
- * false: nothing is asked after it, or no memory. */
-static bool fold_system(fac_arena *arena, int n, const fac_message m[], fac_message to[],
-                        int *kept) {
+/* The messages with what the system says before what is asked next, two line ends between them.
+ * *fits: something is asked after it.  false: no memory. */
+static bool fold_system(fac_arena *arena, int n, const fac_message m[], fac_message to[], int *kept,
+                        bool *fits) {
     const char *system = NULL;
     *kept = 0;
     for (int k = 0; k < n; k++) {
@@ -93,7 +93,8 @@ static bool fold_system(fac_arena *arena, int n, const fac_message m[], fac_mess
         }
         ++*kept;
     }
-    return !system;
+    *fits = !system;
+    return true;
 }
 
 static bool tells_system(int n, const fac_message m[]) {
@@ -109,18 +110,23 @@ static fac_status by_template(fac_arena *arena, const fac_tokenizer *t, const ch
     fac_error refusal = { 0 };
     fac_jinja_result again;
     int kept;
-    fac_status status = render(arena, t, jinja, n, m, answer, out, &refusal);
-    const bool missing = status ? out->refused : !out->system;
+    bool fits;
+    const fac_status status = render(arena, t, jinja, n, m, answer, out, &refusal);
+    const bool missing = (status ? out->refused : !out->system) && tells_system(n, m);
+    if (!missing) return status ? fac_raise(err, status, "%s", refusal.text) : FAC_OK;
     fac_message *folded = fac_arena_alloc(arena, (size_t)n + 1, sizeof *folded);
-    if (missing && tells_system(n, m) && folded && fold_system(arena, n, m, folded, &kept) &&
-        !render(arena, t, jinja, kept, folded, answer, &again, NULL)) {
+    if (!folded || !fold_system(arena, n, m, folded, &kept, &fits))
+        return fac_raise_memory(err, "a conversation");
+    const fac_status folds =
+        fits ? render(arena, t, jinja, kept, folded, answer, &again, NULL) : FAC_E_ARGUMENT;
+    if (folds == FAC_E_NOMEM) return fac_raise_memory(err, "a conversation");
+    if (!folds) {
         *out = again;
         return FAC_OK;
     }
-    if (!status && missing && tells_system(n, m))
-        return fac_raise(err, FAC_E_ARGUMENT,
-                         "the chat template has no place for what the system says");
-    return status ? fac_raise(err, status, "%s", refusal.text) : FAC_OK;
+    if (status) return fac_raise(err, status, "%s", refusal.text);
+    return fac_raise(err, FAC_E_ARGUMENT,
+                     "the chat template has no place for what the system says");
 }
 
 static fac_status put_by_template(writing *w, const char *jinja, int n, const fac_message m[],

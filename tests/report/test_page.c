@@ -64,6 +64,9 @@ static void errors_go_through(void **state) {
     assert_int_equal(fac_page_write(g, a, &opts, take, &full, &err), FAC_E_IO);
     assert_string_equal(err.text, "the disk is full");
     got page = { 0 };
+    assert_int_equal(fac_page_write(g, a, &(fac_page_opts){ 0 }, take, &page, &err),
+                     FAC_E_ARGUMENT);
+    assert_int_equal(page.calls, 0);
     fac_status status = FAC_E_NOMEM;
     long n = 0;
     for (; status && n < 100000; n++) {

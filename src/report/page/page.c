@@ -58,6 +58,9 @@ fac_status fac_page_write(const fac_graph *g, const fac_analysis *a, const fac_p
                           fac_page_put *put, void *self, fac_error *err) {
     fac_tree *tree;
     fac_text text = { 0 };
+    if (!o || !o->memory)
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "a page needs fac_page_opts.memory: fac_memory_facts_of fills it in");
     fac_status status = fac_analysis_tree(a, FAC_COUNT_CORE, &tree, err);
     if (status) return status;
     const fac_page r = { .name = o->name ? o->name : "model",

@@ -28,6 +28,14 @@ static value told(run *r, const char *text, char from) {
     return (value){ .kind = FAC_JINJA_TEXT, .text = { text, mark, n } };
 }
 
+/* Templates make control tokens of the roles that they know: <|user|>.  Any other is a text. */
+static value role(run *r, const char *name) {
+    static const char *const known[] = { "system", "user", "assistant" };
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (!strcmp(name, known[k])) return fac_jinja_string(name);
+    return told(r, name, FAC_JINJA_MESSAGE);
+}
+
 static value messages(run *r, const fac_jinja_input *in) {
     const value all = fac_jinja_new_list(r, FAC_JINJA_LIST);
     for (int k = 0; k < in->n && !r->status; k++) {
@@ -35,7 +43,7 @@ static value messages(run *r, const fac_jinja_input *in) {
         const value one = fac_jinja_new_dict(r, FAC_JINJA_DICT);
         const bool system = !strcmp(m->role, "system");
         if (r->status) break;
-        fac_jinja_put(r, one.dict, fac_jinja_string("role"), fac_jinja_string(m->role));
+        fac_jinja_put(r, one.dict, fac_jinja_string("role"), role(r, m->role));
         fac_jinja_put(r, one.dict, fac_jinja_string("content"),
                       told(r, m->text, system ? FAC_JINJA_SYSTEM : FAC_JINJA_MESSAGE));
         fac_jinja_add(r, all.list, one);
