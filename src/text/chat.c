@@ -1,5 +1,5 @@
 /* Conversations as models were trained to read them: written by the file's chat template, which is
- * Jinja (jinja.c), or in a format that was named (chat_formats.c).  What a template says may be
+ * Jinja (jinja/), or in a format that was named (chat_formats.c).  What a template says may be
  * control tokens, what a message says never is: its text is tokenized as text, together with the
  * template's plain text around it. */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "text/chat_formats.h"
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 #include "text/tokenizer.h"
 
 /* ---- tokens ---- */

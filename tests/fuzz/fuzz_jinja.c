@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "fuzz.h"
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 #include "text/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {

@@ -1,5 +1,5 @@
 /* A conversation is written by a chat template. */
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 #include <string.h>
 #include "base/error.h"
 #include "text/tokenizer.h"

@@ -1,7 +1,7 @@
 /* Signs between values, and slices, as Python has them. */
 #include <math.h>
 #include <string.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 typedef fac_jinja_run run;
 typedef fac_jinja_value value;

@@ -1,7 +1,7 @@
 /* Statements of chat templates. */
 #include <string.h>
 #include "base/error.h"
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 typedef fac_jinja_reading reading;
 typedef fac_jinja_node node;

@@ -1,6 +1,6 @@
 /* Tests of chat templates (value is name), and arguments of calls. */
 #include <string.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 typedef fac_jinja_run run;
 typedef fac_jinja_value value;

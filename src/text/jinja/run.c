@@ -1,6 +1,6 @@
 /* Statements of chat templates are run. */
 #include <string.h>
-#include "text/jinja.h"
+#include "text/jinja/jinja.h"
 
 typedef fac_jinja_run run;
 typedef fac_jinja_value value;

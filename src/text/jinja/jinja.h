@@ -112,7 +112,7 @@ struct fac_jinja_node {
     fac_jinja_node *a, *b, *c, *d, *items, *body, *other, *next;
 };
 
-/* ---- jinja_lex.c ---- */
+/* ---- lex.c ---- */
 typedef enum fac_jinja_sign {
     FAC_JINJA_OVER, /* of the template */
     FAC_JINJA_CLOSE,
@@ -144,7 +144,7 @@ void fac_jinja_next(fac_jinja_reading *r);          /* the next sign of a tag */
 bool fac_jinja_is(const fac_jinja_reading *r, fac_jinja_sign sign, const char *word);
 void fac_jinja_wrong(fac_jinja_reading *r, const char *what);
 
-/* ---- jinja_parse.c, jinja_expression.c ---- */
+/* ---- parse.c, expression.c ---- */
 fac_jinja_node *fac_jinja_parse(fac_jinja_reading *r); /* its body */
 /* many: with commas it is a tuple. */
 fac_jinja_node *fac_jinja_expression(fac_jinja_reading *r, bool many, bool choice);
@@ -184,7 +184,7 @@ typedef struct fac_jinja_arguments {
 typedef fac_jinja_value fac_jinja_filter(fac_jinja_run *r, fac_jinja_value v,
                                          const fac_jinja_arguments *a);
 
-/* ---- jinja_value.c ---- */
+/* ---- value.c ---- */
 void *fac_jinja_alloc(fac_jinja_run *r, size_t n, size_t size); /* NULL: r has failed */
 /* Ends the run; *err says where. */
 fac_jinja_value fac_jinja_fail(fac_jinja_run *r, fac_status status, const char *format, ...)
@@ -206,6 +206,7 @@ const char *fac_jinja_kind_name(fac_jinja_value v); /* as Python calls it */
 bool fac_jinja_truth(fac_jinja_value v);
 bool fac_jinja_equal(fac_jinja_run *r, fac_jinja_value a, fac_jinja_value b);
 bool fac_jinja_step(fac_jinja_run *r);                /* false: it takes too long */
+bool fac_jinja_read(fac_jinja_run *r, size_t n);      /* a step, and more for many bytes */
 bool fac_jinja_number(fac_jinja_value v, double *to); /* false: it is none */
 int fac_jinja_order(fac_jinja_run *r, fac_jinja_value a, fac_jinja_value b); /* as strcmp */
 bool fac_jinja_has(fac_jinja_run *r, fac_jinja_value in, fac_jinja_value what);
@@ -213,7 +214,7 @@ bool fac_jinja_has(fac_jinja_run *r, fac_jinja_value in, fac_jinja_value what);
 fac_jinja_list fac_jinja_each(fac_jinja_run *r, fac_jinja_value v);
 size_t fac_jinja_length(fac_jinja_run *r, fac_jinja_value v);
 
-/* ---- jinja_write.c ---- */
+/* ---- write.c ---- */
 void fac_jinja_write(fac_jinja_run *r, fac_jinja_out *to, const char *s, const char *from,
                      size_t n);
 void fac_jinja_print(fac_jinja_run *r, fac_jinja_out *to, fac_jinja_value v);
@@ -222,7 +223,7 @@ void fac_jinja_json(fac_jinja_run *r, fac_jinja_out *to, fac_jinja_value v, int 
 fac_jinja_value fac_jinja_written(const fac_jinja_out *o); /* as a text */
 fac_jinja_text fac_jinja_as_text(fac_jinja_run *r, fac_jinja_value v);
 
-/* ---- jinja_run.c, jinja_evaluate.c, jinja_math.c ---- */
+/* ---- run.c, evaluate.c, math.c ---- */
 struct fac_jinja_scope {
     fac_jinja_scope *up;
     fac_jinja_dict names;
@@ -239,7 +240,7 @@ fac_jinja_value fac_jinja_math(fac_jinja_run *r, const char *sign, fac_jinja_val
                                fac_jinja_value b);
 fac_jinja_value fac_jinja_slice(fac_jinja_run *r, fac_jinja_value of, const fac_jinja_value at[3]);
 
-/* ---- jinja_filters.c, jinja_tests.c, jinja_texts.c, jinja_calls.c ---- */
+/* ---- filters.c, tests.c, texts.c, calls.c ---- */
 /* The argument of that place or name; NULL: not given. */
 const fac_jinja_value *fac_jinja_argument(const fac_jinja_arguments *a, int place,
                                           const char *name);
