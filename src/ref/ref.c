@@ -284,7 +284,7 @@ static bool formula_on_text(const fac_node *n) {
     if (!n->graph || n->op->map || n->op->move || !n->op->ref || n->op->is & FAC_OP_TEXTS)
         return false;
     for (int k = 0; k < n->nout; k++)
-        if (n->out[k]->type.dtype == FAC_TEXT) return true;
+        if (n->out[k] && n->out[k]->type.dtype == FAC_TEXT) return true; /* not an unused one */
     return false;
 }
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 #include "text/jinja/jinja.h"
@@ -231,7 +232,17 @@ static void ends_in_time(void **state) {
         "{{ range(99999999) }}",
         "{% set ns = namespace(a=[], b=[]) %}{% for i in range(200) %}"
         "{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}"
-        "{{ ns.a == ns.b }}"
+        "{{ ns.a == ns.b }}",
+        "{% set s = 'x' * 999999 %}{% set t = s ~ '' %}"
+        "{% for i in range(99999) %}{% if s == t %}{% endif %}{% endfor %}",
+        "{% set s = 'x' * 999999 %}{% for i in range(99999) %}{% if s is lt s or 'y' in s "
+        "or 'y' in s.split() %}{% endif %}{% endfor %}",
+        "{% set s = 'x' * 999999 %}{% for i in range(99999) %}{{ s | length }}{% endfor %}",
+        "{% set s = ' ' * 999999 %}{% for i in range(99999) %}{{ s | trim }}{% endfor %}",
+        "{% set s = '1' * 999999 %}{% for i in range(99999) %}{% if s.isdigit() or s.find('x') > 0 "
+        "or s.startswith(s) %}{% endif %}{% endfor %}",
+        "{% set s = 'x' * 999999 %}{% for i in range(99999) %}{% if s.splitlines() %}{% endif %}{% "
+        "endfor %}"
     };
     char have[4096];
     for (size_t k = 0; k < sizeof endless / sizeof *endless; k++) {
@@ -249,6 +260,42 @@ static void ends_in_time(void **state) {
     assert_int_equal(render(deep, have, NULL), FAC_E_UNSUPPORTED);
 }
 
+/* n times `what` between a head and a tail. */
+static char *repeat(const char *head, const char *what, size_t n, const char *tail) {
+    const size_t step = strlen(what);
+    char *s = calloc(strlen(head) + n * step + strlen(tail) + 1, 1);
+    assert_non_null(s);
+    char *to = stpcpy(s, head);
+    for (size_t k = 0; k < n; k++, to += step) memcpy(to, what, step);
+    strcpy(to, tail);
+    return s;
+}
+
+/* What stands many times in a row takes neither the stack nor memory by its square. */
+static void long_rows(void **state) {
+    (void)state;
+    static const struct {
+        const char *head, *what, *tail;
+        fac_status status;
+    } rows[] = { { "{% filter trim", "|trim", "%}{% endfilter %}", FAC_E_UNSUPPORTED },
+                 { "{% set x | trim", "|trim", "%}{% endset %}", FAC_E_UNSUPPORTED },
+                 { "{{ x", "|trim", "}}", FAC_E_UNSUPPORTED },
+                 { "{{ x", ".y", "}}", FAC_E_UNSUPPORTED },
+                 { "{{", "not ", "x }}", FAC_E_FORMAT },
+                 { "{{ [", "1,", "] | length }}", FAC_OK },
+                 { "{% if a %}", "{% elif a %}", "{% endif %}", FAC_OK },
+                 { "{{ (", "'abcdefgh'", ") | length }}", FAC_OK } };
+    char have[4096];
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char *jinja = repeat(rows[k].head, rows[k].what, 200000, rows[k].tail);
+        fac_error err = { 0 };
+        if (render(jinja, have, &err) != rows[k].status)
+            fail_msg("many of %s: %s", rows[k].what, err.text);
+        free(jinja);
+    }
+    assert_string_equal(have, "1600000");
+}
+
 /* Errors say where, and who says no. */
 static void errors_say_where(void **state) {
     (void)state;
@@ -261,6 +308,7 @@ static void errors_say_where(void **state) {
                   { "{% import 'x' %}", "import", FAC_E_FORMAT },
                   { "{{ raise_exception('Only ' ~ 1) }}", "refuses the conversation: Only 1",
                     FAC_E_ARGUMENT },
+                  { "{{ 9223372036854775808 }}", "line 1: a number that is too", FAC_E_FORMAT },
                   { "{{ x.y }}", "x is undefined", FAC_E_ARGUMENT } };
     char have[4096];
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
@@ -273,7 +321,7 @@ static void errors_say_where(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(as_jinja2),
                                         cmocka_unit_test(bytes_know_where_they_are_from),
-                                        cmocka_unit_test(ends_in_time),
+                                        cmocka_unit_test(ends_in_time), cmocka_unit_test(long_rows),
                                         cmocka_unit_test(errors_say_where) };
     return cmocka_run_group_tests_name("jinja", tests, NULL, NULL);
 }

@@ -93,7 +93,9 @@ static void arguments(run *r, const node *items_, fac_jinja_arguments *to) {
 /* A chain of filters over a value that is there already. */
 fac_jinja_value fac_jinja_filtered(run *r, const node *n, value v) {
     fac_jinja_arguments a;
+    if (!fac_jinja_deeper(r)) return v;
     if (n->a) v = fac_jinja_filtered(r, n->a, v);
+    r->depth--;
     arguments(r, n->items, &a);
     if (r->status) return v;
     fac_jinja_filter *f = n->what == FAC_JINJA_FILTER ? fac_jinja_find_filter(n->name) : NULL;

@@ -118,15 +118,22 @@ static node *word(reading *r) {
     return two(r, FAC_JINJA_NAME, name, NULL, NULL);
 }
 
-/* Texts that follow each other are one. */
+/* Texts that follow each other are one.  Its room doubles, so that many take no memory beyond the
+ * template's size. */
 static node *text(reading *r) {
     fac_jinja_text all = r->value.text;
+    char *to = NULL;
+    size_t room = 0;
     fac_jinja_next(r);
     while (r->sign == FAC_JINJA_QUOTED) {
         const fac_jinja_text more = r->value.text;
-        char *to = fac_arena_alloc(r->arena, all.n + more.n + 1, 1);
-        if (!to) return fac_jinja_node_new(r, FAC_JINJA_CONST);
-        memcpy(to, all.s, all.n);
+        if (all.n + more.n > room || !to) {
+            room = 2 * (all.n + more.n) + 8;
+            to = fac_arena_alloc(r->arena, room, 1);
+            if (!to) r->status = fac_raise_memory(r->err, "a chat template");
+            if (!to) return &r->spare;
+            memcpy(to, all.s, all.n);
+        }
         memcpy(to + all.n, more.s, more.n);
         all = (fac_jinja_text){ to, NULL, all.n + more.n };
         fac_jinja_next(r);

@@ -206,6 +206,7 @@ const char *fac_jinja_kind_name(fac_jinja_value v); /* as Python calls it */
 bool fac_jinja_truth(fac_jinja_value v);
 bool fac_jinja_equal(fac_jinja_run *r, fac_jinja_value a, fac_jinja_value b);
 bool fac_jinja_step(fac_jinja_run *r);                /* false: it takes too long */
+bool fac_jinja_read(fac_jinja_run *r, size_t n);      /* a step, and more for many bytes */
 bool fac_jinja_number(fac_jinja_value v, double *to); /* false: it is none */
 int fac_jinja_order(fac_jinja_run *r, fac_jinja_value a, fac_jinja_value b); /* as strcmp */
 bool fac_jinja_has(fac_jinja_run *r, fac_jinja_value in, fac_jinja_value what);

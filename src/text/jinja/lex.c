@@ -224,6 +224,8 @@ static void number(reading *r) {
         r->value = (fac_jinja_value){ .kind = FAC_JINJA_FLOAT, .f = strtod(text, NULL) };
     else
         r->value = (fac_jinja_value){ .kind = FAC_JINJA_INT, .i = strtoll(text, NULL, 10) };
+    if (n == sizeof text - 1 || (!real && r->value.i == INT64_MAX))
+        fac_jinja_wrong(r, "a number that is too large");
 }
 
 static void mark(reading *r) {

@@ -42,6 +42,7 @@ static value strip(run *r, value v, const arguments *a, bool left, bool right) {
         if (!stripped(t.s + to - used, used, these)) break;
         to -= used;
     }
+    fac_jinja_read(r, (from + t.n - to) * (1 + (these ? these->n : 0)));
     return fac_jinja_part(t, from, to);
 }
 
@@ -99,15 +100,17 @@ static fac_jinja_text wanted(run *r, const arguments *a, int place, const char *
 }
 
 /* Where `what` begins at or after from; t.n + 1: nowhere. */
-static size_t find_text(fac_jinja_text t, fac_jinja_text what, size_t from) {
+static size_t find_text(run *r, fac_jinja_text t, fac_jinja_text what, size_t from) {
     if (from > t.n || what.n > t.n - from) return t.n + 1;
     if (!what.n) return from;
     const char *at = memmem(t.s + from, t.n - from, what.s, what.n);
-    return at ? (size_t)(at - t.s) : t.n + 1;
+    const size_t found = at ? (size_t)(at - t.s) : t.n;
+    return fac_jinja_read(r, found - from) && at ? found : t.n + 1;
 }
 
-static bool stands(fac_jinja_text t, fac_jinja_text what, bool end) {
-    return what.n <= t.n && !memcmp(end ? t.s + t.n - what.n : t.s, what.s, what.n);
+static bool stands(run *r, fac_jinja_text t, fac_jinja_text what, bool end) {
+    return what.n <= t.n && fac_jinja_read(r, what.n) &&
+           !memcmp(end ? t.s + t.n - what.n : t.s, what.s, what.n);
 }
 
 /* A text, or one of several. */
@@ -115,10 +118,10 @@ static value borders(run *r, value v, const arguments *a, bool end) {
     const fac_jinja_text t = fac_jinja_as_text(r, v);
     const value *one = fac_jinja_argument(a, 0, "prefix");
     if (!one || one->kind != FAC_JINJA_TUPLE)
-        return fac_jinja_bool(stands(t, wanted(r, a, 0, "prefix"), end));
+        return fac_jinja_bool(stands(r, t, wanted(r, a, 0, "prefix"), end));
     bool any = false;
     for (size_t k = 0; k < one->list->n; k++)
-        any |= one->list->at[k].kind == FAC_JINJA_TEXT && stands(t, one->list->at[k].text, end);
+        any |= one->list->at[k].kind == FAC_JINJA_TEXT && stands(r, t, one->list->at[k].text, end);
     return fac_jinja_bool(any);
 }
 
@@ -127,7 +130,7 @@ static value ends(run *r, value v, const arguments *a) { return borders(r, v, a,
 
 static value cut_off(run *r, value v, const arguments *a, bool end) {
     const fac_jinja_text t = fac_jinja_as_text(r, v), what = wanted(r, a, 0, "prefix");
-    if (!stands(t, what, end)) return v;
+    if (!stands(r, t, what, end)) return v;
     return end ? fac_jinja_part(t, 0, t.n - what.n) : fac_jinja_part(t, what.n, t.n);
 }
 static value without_prefix(run *r, value v, const arguments *a) { return cut_off(r, v, a, false); }
@@ -135,7 +138,7 @@ static value without_suffix(run *r, value v, const arguments *a) { return cut_of
 
 static value find(run *r, value v, const arguments *a) {
     const fac_jinja_text t = fac_jinja_as_text(r, v);
-    const size_t at = find_text(t, wanted(r, a, 0, "sub"), 0);
+    const size_t at = find_text(r, t, wanted(r, a, 0, "sub"), 0);
     if (at > t.n) return fac_jinja_int(-1);
     return fac_jinja_int((int64_t)fac_jinja_length(r, fac_jinja_part(t, 0, at)));
 }
@@ -143,7 +146,7 @@ static value find(run *r, value v, const arguments *a) {
 static value count(run *r, value v, const arguments *a) {
     const fac_jinja_text t = fac_jinja_as_text(r, v), what = wanted(r, a, 0, "sub");
     int64_t n = 0;
-    for (size_t at = 0; (at = find_text(t, what, at)) <= t.n && fac_jinja_step(r); n++)
+    for (size_t at = 0; (at = find_text(r, t, what, at)) <= t.n && fac_jinja_step(r); n++)
         at += what.n + !what.n;
     return fac_jinja_int(n);
 }
@@ -161,7 +164,7 @@ static value replace(run *r, value v, const arguments *a) {
             fac_code_point(t.s + from, t.n - from, &used);
             next = from + used;
         }
-        const size_t at = !old.n && k && from == t.n ? t.n + 1 : find_text(t, old, next);
+        const size_t at = !old.n && k && from == t.n ? t.n + 1 : find_text(r, t, old, next);
         if (at > t.n) break;
         fac_jinja_print(r, &o, fac_jinja_part(t, from, at));
         fac_jinja_write(r, &o, now.s, now.from, now.n);
@@ -173,20 +176,22 @@ static value replace(run *r, value v, const arguments *a) {
 
 /* ---- cutting ---- */
 
-static size_t blanks(fac_jinja_text t, size_t at, bool are) {
+static size_t blanks(run *r, fac_jinja_text t, size_t at, bool are) {
+    const size_t from = at;
     size_t used;
     for (; at < t.n; at += used)
         if (is_blank(fac_code_point(t.s + at, t.n - at, &used)) != are) break;
+    fac_jinja_read(r, at - from);
     return at;
 }
 
 static value split_at_blanks(run *r, fac_jinja_text t, int64_t most) {
     const value v = fac_jinja_new_list(r, FAC_JINJA_LIST);
-    size_t at = blanks(t, 0, true);
+    size_t at = blanks(r, t, 0, true);
     for (int64_t k = 0; at < t.n && !r->status; k++) {
-        const size_t end = most >= 0 && k >= most ? t.n : blanks(t, at, false);
+        const size_t end = most >= 0 && k >= most ? t.n : blanks(r, t, at, false);
         fac_jinja_add(r, v.list, fac_jinja_part(t, at, end));
-        at = blanks(t, end, true);
+        at = blanks(r, t, end, true);
     }
     return v;
 }
@@ -201,7 +206,7 @@ static value split(run *r, value v, const arguments *a) {
     size_t from = 0;
     if (!sep.n) return fac_jinja_fail(r, FAC_E_ARGUMENT, "split at an empty text");
     for (int64_t k = 0; (most < 0 || k < most) && !r->status; k++) {
-        const size_t at = find_text(t, sep, from);
+        const size_t at = find_text(r, t, sep, from);
         if (at > t.n) break;
         fac_jinja_add(r, to.list, fac_jinja_part(t, from, at));
         from = at + sep.n;
@@ -217,6 +222,7 @@ static value lines(run *r, value v, const arguments *a) {
     for (size_t at = 0; at < t.n && !r->status;) {
         size_t end = at;
         while (end < t.n && t.s[end] != '\n' && t.s[end] != '\r') end++;
+        fac_jinja_read(r, end - at);
         fac_jinja_add(r, to.list, fac_jinja_part(t, at, end));
         at = end + (t.n - end > 1 && t.s[end] == '\r' && t.s[end + 1] == '\n' ? 2 : 1);
     }
@@ -236,7 +242,7 @@ static value joined(run *r, value v, const arguments *a) {
 
 static value digits(run *r, value v, const arguments *a) {
     const fac_jinja_text t = fac_jinja_as_text(r, v);
-    bool all = t.n > 0;
+    bool all = t.n > 0 && fac_jinja_read(r, t.n);
     (void)a;
     for (size_t k = 0; k < t.n; k++) all &= t.s[k] >= '0' && t.s[k] <= '9';
     return fac_jinja_bool(all);

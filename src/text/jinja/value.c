@@ -41,6 +41,11 @@ bool fac_jinja_step(run *r) {
     return !r->status;
 }
 
+bool fac_jinja_read(run *r, size_t n) {
+    r->steps += (int64_t)(n / 64);
+    return fac_jinja_step(r);
+}
+
 /* The caller counts r->depth down again. */
 bool fac_jinja_deeper(run *r) {
     if (++r->depth <= MOST_DEPTH) return true;
@@ -93,6 +98,7 @@ void fac_jinja_add(run *r, fac_jinja_list *to, value v) {
 
 void fac_jinja_put(run *r, fac_jinja_dict *to, value key, value v) {
     if (r->status) return;
+    fac_jinja_read(r, 4 * to->keys.n);
     for (size_t k = 0; k < to->keys.n; k++) {
         if (!fac_jinja_equal(r, to->keys.at[k], key)) continue;
         to->values.at[k] = v;
@@ -103,6 +109,7 @@ void fac_jinja_put(run *r, fac_jinja_dict *to, value key, value v) {
 }
 
 const fac_jinja_value *fac_jinja_get(run *r, const fac_jinja_dict *d, value key) {
+    fac_jinja_read(r, 4 * d->keys.n);
     for (size_t k = 0; k < d->values.n; k++)
         if (fac_jinja_equal(r, d->keys.at[k], key)) return &d->values.at[k];
     return NULL;
@@ -173,7 +180,9 @@ static bool same_dicts(run *r, const fac_jinja_dict *a, const fac_jinja_dict *b)
 bool fac_jinja_equal(run *r, value a, value b) {
     double x, y;
     bool equal = true;
-    if (is_text(a, b)) return a.text.n == b.text.n && !memcmp(a.text.s, b.text.s, a.text.n);
+    if (is_text(a, b))
+        return a.text.n == b.text.n && (a.text.n < 64 || fac_jinja_read(r, a.text.n)) &&
+               !memcmp(a.text.s, b.text.s, a.text.n);
     if (fac_jinja_number(a, &x) && fac_jinja_number(b, &y)) return x == y;
     if (a.kind != b.kind || !fac_jinja_step(r) || !fac_jinja_deeper(r)) return false;
     if (a.kind == FAC_JINJA_LIST || a.kind == FAC_JINJA_TUPLE)
@@ -194,6 +203,7 @@ int fac_jinja_order(run *r, value a, value b) {
     double x, y;
     if (is_text(a, b)) {
         const size_t n = a.text.n < b.text.n ? a.text.n : b.text.n;
+        if (!fac_jinja_read(r, n)) return 0;
         const int order = memcmp(a.text.s, b.text.s, n);
         return order ? order : (a.text.n > b.text.n) - (a.text.n < b.text.n);
     }
@@ -205,8 +215,8 @@ int fac_jinja_order(run *r, value a, value b) {
 
 bool fac_jinja_has(run *r, value in, value what) {
     if (is_text(in, what))
-        return !what.text.n ||
-               (in.text.n && memmem(in.text.s, in.text.n, what.text.s, what.text.n));
+        return !what.text.n || (in.text.n && fac_jinja_read(r, in.text.n) &&
+                                memmem(in.text.s, in.text.n, what.text.s, what.text.n));
     if (in.kind == FAC_JINJA_DICT || in.kind == FAC_JINJA_NAMESPACE)
         return fac_jinja_get(r, in.dict, what);
     if (in.kind == FAC_JINJA_UNDEFINED) return false;
@@ -238,6 +248,7 @@ fac_jinja_list fac_jinja_each(run *r, value v) {
 size_t fac_jinja_length(run *r, value v) {
     size_t n = 0;
     if (v.kind != FAC_JINJA_TEXT) return fac_jinja_each(r, v).n;
+    if (!fac_jinja_read(r, v.text.n)) return 0;
     for (size_t at = 0, used; at < v.text.n; at += used, n++)
         fac_code_point(v.text.s + at, v.text.n - at, &used);
     return n;

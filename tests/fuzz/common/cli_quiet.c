@@ -2,7 +2,7 @@
  * what they read, and not said. */
 #include <stdarg.h>
 #include <stdio.h>
-#include "../../cli/common/cli.h"
+#include "../../../cli/common/cli.h"
 
 static void format_only(const char *format, va_list args) {
     char text[4096];

@@ -1,6 +1,6 @@
 /* The attributes of a node as text, and after them those that it leaves to ONNX's defaults. */
 #include "base/error.h"
-#include "onnx/listing.h"
+#include "onnx/listing/listing.h"
 
 enum { SHOWN = 64 }; /* elements of a list that are written out */
 

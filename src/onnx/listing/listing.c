@@ -1,6 +1,6 @@
 /* The operators of a file as it spells them: the main graph, then subgraphs and functions.  See
  * facula/onnx.h. */
-#include "onnx/listing.h"
+#include "onnx/listing/listing.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -1,7 +1,7 @@
 /* Inputs and outputs of the nodes of a file: who makes them, which shape they have, how many bytes
  * they are. */
 #include "base/error.h"
-#include "onnx/listing.h"
+#include "onnx/listing/listing.h"
 #include "onnx/opaque.h"
 
 /* ---- values ---- */
