@@ -101,6 +101,7 @@ const char *end_of(const char *name, int width); /* what fits of a long name: it
 void progress(const char *what, long done, long total,
               double since); /* a line with rate and ETA; done == total clears it */
 double now(void);
+double median_of(double *times, int n); /* and sorts them; n: 1 or more */
 
 /* ---- folder.c: functions that make one return an exit code ---- */
 

@@ -60,6 +60,16 @@ double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+double median_of(double *times, int n) {
+    qsort(times, (size_t)n, sizeof *times, by_value);
+    return times[n / 2];
+}
+
 void progress(const char *what, long done, long total, double since) {
     double seconds = now() - since;
     if (!isatty(STDERR_FILENO) || (seconds < 1 && done < total)) return;

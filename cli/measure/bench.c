@@ -26,8 +26,8 @@ static const option options[] = {
     { "--callers", OPTION_INT, &o.callers, "N",
       "throughput: N threads run it at once, each run on one thread", "[1, 256]" },
     { "--against", OPTION_TEXT, &o.against, "MODEL",
-      "both in turn, layer by layer: what few "
-      "bits are worth" },
+      "both in turn, layer by layer, medians: "
+      "what few bits are worth" },
     { "--serve", OPTION_FLAG, &o.serve, NULL,
       "measure what each line of standard input asks for, see below" },
     DEVICE_OPTIONS(o.job.device),
@@ -41,11 +41,6 @@ enum { RUNS = 10000 }; /* also the most that --runs takes */
 static fac_status run_and_wait(job *j, fac_error *err) {
     fac_status status = fac_program_run(j->program, j->in, j->out, err);
     return status ? status : fac_device_sync(j->device, err);
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
 }
 
 static double peak_memory(void) {
@@ -189,8 +184,7 @@ static int measure(job *j) {
     fac_program_steps(j->program, s, steps);
     for (size_t i = 0; i < steps; i++) macs += s[i].macs;
     free(s);
-    qsort(ms, (size_t)n, sizeof *ms, by_value);
-    double median = ms[n / 2], gflops = 2e-6 * macs / median, peak = peak_memory();
+    double median = median_of(ms, n), gflops = 2e-6 * macs / median, peak = peak_memory();
     fac_type first = fac_graph_inputs(j->m.graph) ? fac_tensor_type(j->in[0]) : (fac_type){ 0 };
     double images = first.dims.n > 0 ? (double)first.dims.d[0] : 1;
     if (o.verify) {

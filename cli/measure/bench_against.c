@@ -4,18 +4,20 @@
 #include "bench.h"
 #include "json.h"
 
-enum { NAME = 128, ROUNDS = 2000 };
+enum { NAME = 128, ROUNDS = 2000, FEWEST = 5 };
 
 /* Steps of one layer: those whose names begin alike. */
 typedef struct layer {
     char name[NAME];
     const char *solver; /* of the step with the most multiply-adds */
-    double us, macs;
+    double us, macs;    /* us: the median of its runs */
+    double *runs;
 } layer;
 typedef struct table {
     layer *at;
-    int n;
-    double us;
+    int n, steps;
+    layer whole;
+    fac_step_stat *stats; /* scratch */
 } table;
 
 /* "conv2" of "conv2.conv2d_3"; what has no scope is "other". */
@@ -36,31 +38,37 @@ static layer *find(table *t, const char *name) {
     return NULL;
 }
 
-static void add(table *t, const fac_step_stat *s) {
+static layer *layer_of(table *t, const fac_step_stat *s) {
     char name[NAME];
     name_of(s->nodes ? s->nodes : "", name);
     layer *l = find(t, name);
     if (!l) {
-        l = &t->at[t->n++];
-        *l = (layer){ .solver = s->solver };
+        l = &t->at[t->n];
+        *l = (layer){ .solver = s->solver, .runs = calloc(ROUNDS, sizeof *l->runs) };
+        if (!l->runs) return NULL;
         memcpy(l->name, name, sizeof name);
+        t->n++;
     }
-    const double us = s->runs ? 1e6 * s->seconds / (double)s->runs : 0;
-    l->us += us;
-    t->us += us;
-    if (s->macs <= l->macs) return;
-    l->macs = s->macs;
-    l->solver = s->solver;
+    if (s->macs > l->macs) {
+        l->macs = s->macs;
+        l->solver = s->solver;
+    }
+    return l;
 }
 
-static int collect(const job *j, table *t) {
-    const size_t n = fac_program_steps(j->program, NULL, 0);
-    fac_step_stat *s = calloc(n + 1, sizeof *s);
-    t->at = calloc(n + 1, sizeof *t->at);
-    if (s) fac_program_steps(j->program, s, n);
-    for (size_t i = 0; s && t->at && i < n; i++) add(t, &s[i]);
-    free(s);
-    return t->at ? EXIT_OK : fail_text("out of memory");
+static bool make_room(table *t, const job *j) {
+    t->steps = (int)fac_program_steps(j->program, NULL, 0);
+    t->stats = calloc((size_t)t->steps + 1, sizeof *t->stats);
+    t->at = calloc((size_t)t->steps + 1, sizeof *t->at);
+    t->whole.runs = calloc(ROUNDS, sizeof *t->whole.runs);
+    return t->stats && t->at && t->whole.runs;
+}
+
+static void drop(table *t) {
+    for (int i = 0; i < t->n; i++) free(t->at[i].runs);
+    free(t->whole.runs);
+    free(t->at);
+    free(t->stats);
 }
 
 static int once(job *j) {
@@ -70,19 +78,43 @@ static int once(job *j) {
     return EXIT_OK;
 }
 
+/* One run, which is round k of the table. */
+static int watch(job *j, table *t, int k) {
+    fac_program_profile(j->program, true);
+    const int code = once(j);
+    if (code) return code;
+    size_t n = fac_program_steps(j->program, t->stats, (size_t)t->steps);
+    if (n > (size_t)t->steps) n = (size_t)t->steps;
+    for (size_t i = 0; i < n; i++) {
+        const fac_step_stat *s = &t->stats[i];
+        layer *l = layer_of(t, s);
+        if (!l) return fail_text("out of memory");
+        const double us = s->runs ? 1e6 * s->seconds / (double)s->runs : 0;
+        l->runs[k] += us;
+        t->whole.runs[k] += us;
+    }
+    return EXIT_OK;
+}
+
+static void settle(table *t, int rounds) {
+    for (int i = 0; i < t->n; i++) t->at[i].us = median_of(t->at[i].runs, rounds);
+    t->whole.us = median_of(t->whole.runs, rounds);
+}
+
 /* In turn, so that both see the same machine. */
-static int measure(job *a, job *b, double seconds) {
-    int code = once(a);
+static int measure(job *a, job *b, double seconds, table *x, table *y) {
+    int code = once(a), n = 0;
     if (!code) code = once(b);
     if (code) return code;
-    fac_program_profile(a->program, true);
-    fac_program_profile(b->program, true);
-    const double start = now();
-    for (int i = 0; i < ROUNDS && !code && (i < 5 || now() - start < seconds); i++) {
-        code = once(a);
-        if (!code) code = once(b);
+    if (!make_room(x, a) || !make_room(y, b)) return fail_text("out of memory");
+    for (double start = now(); n < ROUNDS && (n < FEWEST || now() - start < seconds); n++) {
+        code = watch(a, x, n);
+        if (!code) code = watch(b, y, n);
+        if (code) return code;
     }
-    return code;
+    settle(x, n);
+    settle(y, n);
+    return EXIT_OK;
 }
 
 /* ---- bits and bytes ---- */
@@ -149,9 +181,9 @@ static int print_json(const side *a, const side *b, const table *x, table *y) {
         cJSON_AddNumberToObject(row, "weight_bytes", f.bytes);
         cJSON_AddNumberToObject(row, "against_weight_bytes", before.bytes);
     }
-    json_number(root, "us", x->us, 6);
-    json_number(root, "against_us", y->us, 6);
-    json_number(root, "ratio", ratio_of(y->us, x->us), 4);
+    json_number(root, "us", x->whole.us, 6);
+    json_number(root, "against_us", y->whole.us, 6);
+    json_number(root, "ratio", ratio_of(y->whole.us, x->whole.us), 4);
     return json_print(root);
 }
 
@@ -180,8 +212,9 @@ static int print_table(const side *a, const side *b, const table *x, table *y) {
                bytes_text(f.bytes, bytes, sizeof bytes),
                bytes_text(floats.bytes, before, sizeof before));
     }
-    printf("%-*s %3s %3s  %-26s %9.1f %9.1f %6.2f\n", width, "whole", "", "", "", x->us, y->us,
-           ratio_of(y->us, x->us));
+    printf("%-*s %3s %3s  %-26s %9.1f %9.1f %6.2f\n", width, "whole", "", "", "", x->whole.us,
+           y->whole.us, ratio_of(y->whole.us, x->whole.us));
+    puts("Times are medians of runs of both in turn.");
     return EXIT_OK;
 }
 
@@ -202,12 +235,10 @@ int bench_against(job *a, const job_options *o, const char *what, double seconds
     static job b;
     table x = { 0 }, y = { 0 };
     int code = job_open(&b, verb_find("bench"), o, what);
-    if (!code) code = measure(a, &b, seconds);
-    if (!code) code = collect(a, &x);
-    if (!code) code = collect(&b, &y);
+    if (!code) code = measure(a, &b, seconds, &x, &y);
     if (!code) code = tell(a, &b, &x, &y, o->batch, json);
-    free(x.at);
-    free(y.at);
+    drop(&x);
+    drop(&y);
     job_close(&b);
     return code;
 }

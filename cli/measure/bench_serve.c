@@ -22,11 +22,6 @@ typedef struct kept {
     job j;
 } kept;
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static bool same(const request *a, const request *b) {
     return a->batch == b->batch && !strcmp(a->precision, b->precision) && !strcmp(a->mode, b->mode);
 }
@@ -105,8 +100,8 @@ static int measure(job *j, double limit, times *to) {
     }
     const double used = processor_ms() - cpu;
     if (code) return code;
-    qsort(ms, (size_t)n, sizeof *ms, by_value);
-    *to = (times){ ms[n / 2], ms[0], used / n, n };
+    const double median = median_of(ms, n);
+    *to = (times){ median, ms[0], used / n, n };
     return EXIT_OK;
 }
 

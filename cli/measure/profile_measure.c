@@ -6,11 +6,6 @@
 
 enum { FEWEST = 3, MOST = 2000 };
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The median of runs for so long. */
 static int run_for(profile *p, double limit, double *median, int *runs) {
     fac_error err = { 0 };
@@ -23,8 +18,7 @@ static int run_for(profile *p, double limit, double *median, int *runs) {
             return fail(&err);
         times[n] = now() - from;
     }
-    qsort(times, (size_t)n, sizeof *times, by_value);
-    *median = times[n / 2];
+    *median = median_of(times, n);
     *runs = n;
     return EXIT_OK;
 }

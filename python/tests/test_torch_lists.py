@@ -73,3 +73,14 @@ def test_parts_of_one_memory_that_do_not_overlap_stay_on_the_device():
     torch._foreach_mul_([flat[:4], flat[3:]], 2.0)
     assert flat.sum().item() == 28
     assert "overlap" in str(ft.explain())
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan"), 2.0])
+def test_gradient_scalers_find_infinities_and_stay_finite(bad):
+    for device in ("cpu", "ocl"):
+        g, found = torch.tensor([1.0, bad, 3.0]).to(device), torch.zeros(1).to(device)
+        torch._amp_foreach_non_finite_check_and_unscale_([g], found, torch.full((1,), 0.5).to(device))
+        assert found.item() == (bad != 2.0)
+        scale, steps = torch.full((1,), 3e38).to(device), torch.zeros(1, dtype=torch.int32).to(device)
+        torch._amp_update_scale_(scale, steps, found, 2.0, 0.5, 1)
+        assert scale.item() == pytest.approx(1.5e38 if bad != 2.0 else 3e38) and steps.item() == 0

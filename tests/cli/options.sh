@@ -33,6 +33,7 @@ expect 0 'and 12 more' "$facula" inspect zoo:lenet --top 0
 expect 0 'logits f32[1x10]' "$facula" run zoo:lenet --random --top 0
 expect 0 'median' "$facula" bench zoo:lenet --runs 1
 holds out '(1 run)'
+expect 0 'medians' "$facula" bench zoo:lenet --against zoo:lenet --seconds 0.01
 "$facula" run zoo:lenet --random --top 0 --json | tr -d ' \n\t' >out
 holds out '"top":[]'
 printf 'input x f32[1,3]\n%%1 = add(x, 1e-7)\noutput y = %%1\n' >near.txt

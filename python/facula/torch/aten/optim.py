@@ -122,7 +122,7 @@ def unscale(g: Graph, xs: list[Value], found: Value, inverse: Value) -> dict[int
     for x in xs:
         if kind(x.dt) != 2 or not x.count:
             raise Refused("gradients that are no numbers")
-        no_number = g.op("or", g.op("isnan", x), g.op("isinf", x))
+        no_number = g.op("not", rows["isfinite"](g, x))
         found = g.op("max", found, g.cast(g.reduce("reduce_max", g.cast(no_number, "u8"), list(range(x.rank))) if x.rank else no_number, found.dt))
     return {0: [g.cast(g.mul(g.cast(x, "f32") if x.dt in ("f16", "bf16") else x, inverse), x.dt) for x in xs], 1: found}
 
@@ -132,5 +132,5 @@ def update_scale(g: Graph, scale: Value, steps: Value, found: Value, growth: flo
     bad = g.compare("greater", found, 0)
     more, larger = g.add(steps, 1), g.mul(scale, growth)
     due = g.compare("equal", more, interval)
-    grown = g.where(g.op("and", due, g.op("not", g.op("isinf", larger))), larger, scale)
+    grown = g.where(g.op("and", due, rows["isfinite"](g, larger)), larger, scale)
     return {0: g.where(bad, g.mul(scale, backoff), grown), 1: g.where(g.op("or", bad, due), 0, more)}
