@@ -19,6 +19,12 @@ static const fac_jinja_input input = {
 static const struct {
     const char *jinja, *want; /* NULL: refused */
 } cases[] = {
+    { "{% set s = 'a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z' %}{{ s[1] }}{{ s[-2] }}{{ s[9] }}{{ "
+      "s[-9] "
+      "}}|{{ s[1:3] }}|{{ s[-2:] }}|{{ s[:-4] }}|{{ s[3:1] }}|{{ s[-99:99] }}|{{ s[9:] }}|{{ s[:0] "
+      "}}",
+      "\xc3\xa9\xf0\x9f\x98\x80|\xc3\xa9\xe2\x82\xac|\xf0\x9f\x98\x80z|a||"
+      "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z||" },
     { "a\n  {% if true %}\n  b\n  {% endif %}\nc", "a\n  b\nc" },
     { "a {%- if true -%} b {%- endif -%} c", "abc" },
     { "a\n  {%+ if true +%}\n b\n  {%- endif %}\n\nc", "a\n  \n b\nc" },
@@ -284,6 +290,7 @@ static void long_rows(void **state) {
                  { "{{", "not ", "x }}", FAC_E_FORMAT },
                  { "{{ [", "1,", "] | length }}", FAC_OK },
                  { "{% if a %}", "{% elif a %}", "{% endif %}", FAC_OK },
+                 { "{% set s = '", "abcdefgh", "' %}{{ s[1:][:-1][0] ~ s[-1] }}", FAC_OK },
                  { "{{ (", "'abcdefgh'", ") | length }}", FAC_OK } };
     char have[4096];
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {

@@ -23,6 +23,15 @@ static value at(const fac_jinja_list *l, int64_t i) {
     return i >= 0 && i < (int64_t)l->n ? l->at[i] : fac_jinja_undefined("an item beyond the last");
 }
 
+static value character(run *r, value of, int64_t i) {
+    const int64_t n = (int64_t)fac_jinja_length(r, of);
+    if (i < 0) i += n;
+    if (i < 0 || i >= n) return fac_jinja_undefined("an item beyond the last");
+    const value none = { .kind = FAC_JINJA_NONE };
+    const value part[3] = { fac_jinja_int(i), fac_jinja_int(i + 1), none };
+    return fac_jinja_slice(r, of, part);
+}
+
 fac_jinja_value fac_jinja_item(run *r, value of, value key) {
     const bool counts = key.kind == FAC_JINJA_INT || key.kind == FAC_JINJA_BOOL;
     if (of.kind == FAC_JINJA_UNDEFINED)
@@ -33,10 +42,7 @@ fac_jinja_value fac_jinja_item(run *r, value of, value key) {
     }
     if ((of.kind == FAC_JINJA_LIST || of.kind == FAC_JINJA_TUPLE) && counts)
         return at(of.list, key.i);
-    if (of.kind == FAC_JINJA_TEXT && counts) {
-        const fac_jinja_list all = fac_jinja_each(r, of);
-        return at(&all, key.i);
-    }
+    if (of.kind == FAC_JINJA_TEXT && counts) return character(r, of, key.i);
     return fac_jinja_undefined("an item");
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "text/jinja/jinja.h"
+#include "text/tokenizer.h"
 
 typedef fac_jinja_run run;
 typedef fac_jinja_value value;
@@ -150,6 +151,23 @@ static int64_t bound(value v, int64_t n, bool back, bool begin) {
     return i;
 }
 
+/* The bytes of so many characters from at on. */
+static size_t bytes_of(fac_jinja_text t, size_t at, int64_t characters) {
+    const size_t from = at;
+    for (size_t used; characters > 0 && at < t.n; characters--, at += used)
+        fac_code_point(t.s + at, t.n - at, &used);
+    return at - from;
+}
+
+/* A piece of a text, without a list of its characters. */
+static value piece(run *r, value of, const value part[2]) {
+    const fac_jinja_text t = of.text;
+    const int64_t n = (int64_t)fac_jinja_length(r, of);
+    const int64_t begin = bound(part[0], n, false, true), end = bound(part[1], n, false, false);
+    const size_t from = bytes_of(t, 0, begin);
+    return fac_jinja_part(t, from, from + bytes_of(t, from, end - begin));
+}
+
 fac_jinja_value fac_jinja_slice(run *r, value of, const value part[3]) {
     for (int k = 0; k < 3; k++)
         if (part[k].kind != FAC_JINJA_NONE && !is_whole(part[k]))
@@ -159,6 +177,7 @@ fac_jinja_value fac_jinja_slice(run *r, value of, const value part[3]) {
     if (of.kind != FAC_JINJA_TEXT && !is_list(of)) return fac_jinja_undefined("a slice");
     const int64_t step = part[2].kind == FAC_JINJA_NONE ? 1 : part[2].i;
     if (!step || step == INT64_MIN) return fac_jinja_fail(r, FAC_E_ARGUMENT, "steps of no length");
+    if (of.kind == FAC_JINJA_TEXT && step == 1) return piece(r, of, part);
     const fac_jinja_list all = fac_jinja_each(r, of);
     const int64_t n = (int64_t)all.n;
     int64_t k = bound(part[0], n, step < 0, true);
