@@ -125,6 +125,10 @@ static int run(list args) {
     if (!o.to) return usage_error(self, "where to? (-o FILE.html)");
     if (o.json && !strcmp(o.to, "-"))
         return usage_error(self, "--json and the page cannot both go to standard output");
+    if (!o.profile && (option_given(&o.seconds) || o.job.precision))
+        return usage_error(self, "--seconds and --precision need --profile: nothing is run");
+    if (o.target && o.peaks)
+        return usage_error(self, "--target goes without --peaks: the roofline has one machine");
     int code = memory_limit(o.job.device.memory_limit);
     if (!code) code = model_load(args.at[0], o.job.weights, &o.job.shapes, 0, &m);
     if (!code) code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0, o.job.batch);

@@ -77,6 +77,22 @@ static void quantizers_say_how_few(void **state) {
     }
 }
 
+/* Sums that share their operands have more ways through them than anybody can go. */
+static void shared_sums_end(void **state) {
+    (void)state;
+    char text[1600] = "q = relu(x)\ns0 = relu(w)\ns1 = relu(o)\n";
+    for (int k = 2; k < 50; k++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "s%d = add(s%d, s%d)\n", k, k - 1,
+                 k - 2);
+    strcat(text, "r = add(s49, s49)\n");
+    fac_graph *g = graph_of(text);
+    fac_analysis *a = NULL;
+    if (fac_analyze(g, 1, &a, &err)) fail_msg("%s", err.text);
+    assert_int_equal(convolution(a)->weight_bits, 32);
+    fac_analysis_free(a);
+    fac_graph_free(g);
+}
+
 /* Weights of a file that have few levels are packed in few bits; others are not. */
 static void weights_of_files_are_counted(void **state) {
     (void)state;
@@ -119,6 +135,7 @@ static void bytes_are_integers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(quantizers_say_how_few),
+                                        cmocka_unit_test(shared_sums_end),
                                         cmocka_unit_test(weights_of_files_are_counted),
                                         cmocka_unit_test(bytes_are_integers) };
     return cmocka_run_group_tests_name("bits", tests, NULL, NULL);

@@ -88,7 +88,7 @@ typedef struct owner {
     fac_layer *l;
     uint8_t *seen;
 } owner;
-enum { COUNTED = 1, HERE = 2 };
+enum { COUNTED = 1, HERE = 2, PASSED = 4 }; /* the last two within a layer */
 
 static double elements(const fac_value *v) {
     const int64_t n = fac_dims_count(&v->type.dims);
@@ -120,14 +120,17 @@ static void count_parameters(owner *o, const fac_value *v, bool statistic) {
         count_once(o, v, &o->l->buffers);
     else if (v->leaf == FAC_PARAM || is_weight_constant(v))
         count_once(o, v, &o->l->params);
-    else if (v->node)
+    else if (v->node && !(o->seen[v->id] & PASSED)) {
+        o->seen[v->id] |= PASSED;
         for (int i = 0; i < v->node->nin; i++) count_parameters(o, v->node->in[i], statistic);
+    }
 }
 
 static void forget_here(owner *o, const fac_value *v) {
     if (!v || fac_is_data(v) || v->leaf == FAC_INPUT) return;
-    o->seen[v->id] &= (uint8_t)~HERE;
-    if (v->leaf == FAC_NOT_LEAF && v->node && !is_weight_constant(v))
+    const bool passed = o->seen[v->id] & PASSED;
+    o->seen[v->id] &= (uint8_t) ~(HERE | PASSED);
+    if (passed && v->node)
         for (int i = 0; i < v->node->nin; i++) forget_here(o, v->node->in[i]);
 }
 

@@ -172,14 +172,17 @@ static int bits_of(const fac_value *v, int depth) {
     return FAC_IS(n, add) ? bits_of_sum(n, depth) : bits_of_quantizer(n);
 }
 
-/* Bits that the model spends on an element of a weight, in all tensors that make it. */
-static int stored_bits(const fac_value *v, int depth) {
+/* Bits that the model spends on an element of a weight, in all tensors that make it.  left: values
+ * that may be looked at still, since sums that share their operands have as many ways as they like.
+ */
+static int stored_bits(const fac_value *v, int *left) {
     const fac_node *n = v->node;
-    if (!n || !n->nin || !depth--) return bits_of_dtype(v->type.dtype);
-    const bool both = FAC_IS(n, add) && !scaled(n);
+    if (!n || !n->nin || (*left)-- <= 0) return bits_of_dtype(v->type.dtype);
+    const bool both = FAC_IS(n, add) && !scaled(n) && n->in[0] != n->in[1];
     const fac_value *x = scaled(n) ? scaled(n) : n->in[0];
     if (FAC_IS(n, unpack_basis)) return (int)n->in[0]->type.dims.d[0];
-    return stored_bits(x, depth) + (both ? stored_bits(n->in[1], depth) : 0);
+    const int first = stored_bits(x, left);
+    return first + (both ? stored_bits(n->in[1], left) : 0);
 }
 
 /* ---- layers ---- */
@@ -204,7 +207,8 @@ static void take_products(fac_layer *l, const fac_node *n) {
     if (!w || !n->in[0] || !fac_is_data(n->in[0])) return;
     l->weight_bits = at_most_floats(bits_of(w, DEPTH));
     l->input_bits = at_most_floats(bits_of(n->in[0], DEPTH));
-    const int spared = l->params > 0 ? stored_bits(w, DEPTH) - l->weight_bits : 0;
+    int left = 4 * DEPTH;
+    const int spared = l->params > 0 ? stored_bits(w, &left) - l->weight_bits : 0;
     l->spared_bits = spared > 0 ? spared * (double)fac_dims_count(&w->type.dims) : 0;
 }
 
