@@ -95,8 +95,8 @@ typedef struct fac_idle {
 
 /* batch (0: 1) is bound to the first dim of the first input, if that is open, wherever its symbol
  * stands; 1 to every other open dim.  A graph whose sizes still cannot be known is analysed as it
- * is: unknown sizes count 0, and fac_analysis_open() says why.  FAC_E_NOMEM; errors of the graph
- * itself. */
+ * is: unknown sizes count 0, and fac_analysis_open() says why.  FAC_E_ARGUMENT: batch is negative;
+ * FAC_E_NOMEM; errors of the graph itself. */
 fac_status fac_analyze(const fac_graph *g, int64_t batch, fac_analysis **out, fac_error *err);
 void fac_analysis_free(fac_analysis *a); /* NULL is fine */
 

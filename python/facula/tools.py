@@ -249,6 +249,8 @@ def report(model: Any, path: Any = None, input_size: Any = None, *, batch: int =
         device = model.device
     if precision is None and isinstance(model, Model):
         precision = model.precision
+    if batch < 1:
+        raise ValueError(f"report: a batch of {batch}, expected 1 or more")
     on = _facula.Device(device)
     timing = _timing(graph, on, precision, batch, seconds) if profile else None
     day = time.strftime("%Y-%m-%d", time.gmtime()) if date else None

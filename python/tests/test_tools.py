@@ -126,6 +126,11 @@ def test_report_refuses(tmp_path):
         fac.report(net, colour=1)
     with pytest.raises(ValueError, match="350G,20G"):
         fac.report(net, target="fast")
+    for batch in (0, -3):
+        with pytest.raises(ValueError, match=f"batch of {batch}, expected 1 or more"):
+            fac.report(net, batch=batch)
+    with pytest.raises(fac.ArgumentError, match="batch of -3, expected 0 or more"):
+        fac.summary(net, batch=-3)
     with pytest.raises(fac.ArgumentError, match="say its shape"):
         fac.report(fac.nn.ReLU())
     with pytest.raises(FileNotFoundError):

@@ -125,6 +125,8 @@ static void batch_and_shared_weights(void **state) {
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(fac_symbol(g, "N"), 8)),
               *w = fac_param(g, "w", t);
     fac_output(g, "y", fac_linear(fac_relu(fac_linear(x, w, NULL)), w, NULL));
+    assert_int_equal(fac_analyze(g, -3, &a, &err), FAC_E_ARGUMENT);
+    assert_string_equal(err.text, "a batch of -3, expected 0 or more");
     OK(fac_analyze(g, 5, &a, &err));
     assert_int_equal(fac_analysis_totals(a).params, 64); /* once */
     assert_int_equal(fac_analysis_totals(a).weights, 256);

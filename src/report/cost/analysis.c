@@ -263,6 +263,9 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
 
 fac_status fac_analyze(const fac_graph *g, int64_t batch, fac_analysis **out, fac_error *err) {
     FAC_TRY(fac_graph_usable(g, "fac_analyze", err));
+    if (batch < 0)
+        return fac_raise(err, FAC_E_ARGUMENT, "a batch of %lld, expected 0 or more",
+                         (long long)batch);
     fac_analysis *a = fac_alloc(1, sizeof *a);
     if (!a) return fac_raise_memory(err, "an analysis");
     fac_status status = take_graph(a, g, batch, err);
