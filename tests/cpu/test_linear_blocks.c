@@ -100,6 +100,48 @@ static void batches_change_no_bits(void **state) {
     bits_of_one("avx512");
 }
 
+/* What is no number in a row of x is none in its results, an infinite one makes none that is
+ * finite, and neither reaches another row. */
+static bool as_it_should(float x, float y) {
+    if (isnan(x)) return isnan(y);
+    return !isfinite(x) == !isfinite(y);
+}
+
+static void strange_ones(const char *isa) {
+    fac_device *d;
+    const fac_device_opts o = { .threads = 2, .isa = isa };
+    const float strange[] = { NAN, INFINITY, -INFINITY, 1e-42f };
+    if (fac_device_open("cpu", &o, &d, &err)) return;
+    for (int k = 0; k < 4 * TYPES; k++) {
+        const float odd = strange[k % 4];
+        const int64_t K = 256 * (1 + (int64_t)draw(3)), N = 1 + (int64_t)draw(40);
+        const int64_t M = 1 + (int64_t)draw(12), at = (int64_t)draw((uint64_t)M);
+        if (!rounds(types[k / 4])) continue;
+        fac_tensor *x = floats(fac_shape(M, K)), *w = weights(types[k / 4], N, K);
+        float *row = (float *)fac_tensor_data(x) + at * K;
+        if (isfinite(odd)) memset(row, 0, (size_t)K * sizeof *row);
+        row[draw((uint64_t)K)] = odd;
+        fac_tensor *y = run(d, x, w, NULL, FAC_PRECISION_DEFAULT);
+        const float *got = fac_tensor_data(y);
+        for (int64_t i = 0; i < M * N; i++)
+            if (!as_it_should(i / N == at ? odd : 0, got[i]))
+                fail_msg("%s of %s: %g in row %lld of %lld x %lld x %lld: y[%lld] is %g",
+                         fac_dtype_get(types[k / 4])->name, isa, (double)odd, (long long)at,
+                         (long long)M, (long long)K, (long long)N, (long long)i, (double)got[i]);
+        fac_tensor_free(x);
+        fac_tensor_free(w);
+        fac_tensor_free(y);
+    }
+    fac_device_free(d);
+}
+
+static void strange_numbers(void **state) {
+    (void)state;
+    strange_ones("portable");
+    strange_ones("avx2");
+    strange_ones("avx512");
+}
+
 static void portable(void **state) {
     (void)state;
     every_type("portable");
@@ -166,10 +208,12 @@ static int start(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(portable),  cmocka_unit_test(avx2),
-        cmocka_unit_test(avx512),    cmocka_unit_test(batches_change_no_bits),
-        cmocka_unit_test(gathering), cmocka_unit_test(other_ops_refuse_blocks)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(portable),
+                                        cmocka_unit_test(avx2),
+                                        cmocka_unit_test(avx512),
+                                        cmocka_unit_test(batches_change_no_bits),
+                                        cmocka_unit_test(strange_numbers),
+                                        cmocka_unit_test(gathering),
+                                        cmocka_unit_test(other_ops_refuse_blocks) };
     return cmocka_run_group_tests(tests, start, NULL);
 }

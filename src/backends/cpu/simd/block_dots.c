@@ -8,6 +8,7 @@
  * added in 16 bits, which 8-bit u would overflow: those are taken as signed numbers by their
  * magnitudes, or as bytes by NEON (sdot, where the machine has it).  q4_k's parts of 32 are blocks
  * of q4_1 with d and m of their own, q6_k has a scale for 16 numbers. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include "backends/cpu/simd/vector.h"
@@ -46,6 +47,14 @@ INLINE void unpack_q4_k(const char *w, uint64_t *scales, uint64_t *minima) {
     *minima = (uint64_t)least << 32 | (b & 0x3f3f3f3f);
 }
 
+/* What the numbers of a block of x are multiplied by to be 8-bit ones; 0 where there is no such
+ * factor: all are 0, or so near to it that they count as 0, or one is infinite or no number, which
+ * the block's scale then is, too, and so each sum with it. */
+INLINE float factor_of(float most) {
+    const float by = most > 0 ? 127 / most : 0;
+    return by <= FLT_MAX ? by : 0;
+}
+
 /* What of a block's scale and sum belongs to x. */
 INLINE void put_facts(char *row, int64_t K, int64_t b, float most, int sum) {
     float *d = (float *)(void *)(row + K), *sums = d + K / 32;
@@ -61,11 +70,13 @@ INLINE void put_facts(char *row, int64_t K, int64_t b, float most, int sum) {
 static void round_x(const float *x, int64_t K, char *to) {
     for (int64_t b = 0; b < K / 32; b++, x += 32) {
         float most = 0;
-        int sum = 0;
+        int sum = 0, strange = 0;
         for (int k = 0; k < 32; k++) most = fabsf(x[k]) > most ? fabsf(x[k]) : most;
-        const float by = most > 0 ? 127 / most : 0;
+        for (int k = 0; k < 32; k++) strange |= x[k] != x[k];
+        if (strange) most = NAN;
+        const float by = factor_of(most);
         for (int k = 0; k < 32; k++) {
-            const int q = (int)lrintf(x[k] * by);
+            const int q = by > 0 ? (int)lrintf(x[k] * by) : 0;
             to[32 * b + k] = (char)q;
             sum += q;
         }

@@ -31,11 +31,14 @@ INLINE __m512i products(const enum type t, const bool vnni, __m512i u, __m512i x
 static void round_x(const float *x, int64_t K, char *to) {
     for (int64_t b = 0; b < K / 32; b++, x += 32) {
         const __m512 low = _mm512_loadu_ps(x), high = _mm512_loadu_ps(x + 16);
-        const float most =
+        const bool strange = _mm512_cmp_ps_mask(low, high, _CMP_UNORD_Q) != 0;
+        const float largest =
             _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
-        const __m512 by = _mm512_set1_ps(most > 0 ? 127 / most : 0);
-        const __m512i p = _mm512_cvtps_epi32(_mm512_mul_ps(low, by));
-        const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(high, by));
+        const float most = strange ? NAN : largest, by = factor_of(most);
+        const __mmask16 some = by > 0 ? 0xffff : 0;
+        const __m512 factor = _mm512_set1_ps(by);
+        const __m512i p = _mm512_maskz_cvtps_epi32(some, _mm512_mul_ps(low, factor));
+        const __m512i q = _mm512_maskz_cvtps_epi32(some, _mm512_mul_ps(high, factor));
         _mm_storeu_si128((__m128i *)(void *)(to + 32 * b), _mm512_cvtepi32_epi8(p));
         _mm_storeu_si128((__m128i *)(void *)(to + 32 * b + 16), _mm512_cvtepi32_epi8(q));
         put_facts(to, K, b, most, _mm512_reduce_add_epi32(_mm512_add_epi32(p, q)));
