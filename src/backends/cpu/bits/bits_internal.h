@@ -33,6 +33,13 @@ static inline int64_t fac_bit_pixel(const fac_bit_conv *p) { return p->groups * 
 static inline int64_t fac_bit_plane(const fac_bit_conv *p) {
     return p->height * p->width * fac_bit_pixel(p);
 }
+/* Bytes of the tables of a pixel, and of a row of an image, of one set. */
+static inline int64_t fac_bit_pixel_bytes(const fac_bit_conv *p) {
+    return p->groups * p->lookups * p->table->table;
+}
+static inline int64_t fac_bit_row_bytes(const fac_bit_conv *p) {
+    return p->width * fac_bit_pixel_bytes(p);
+}
 /* Lanes of all parts. */
 static inline int64_t fac_bit_outputs(const fac_bit_conv *p) {
     return p->parts * p->chunks * p->kernels->lanes;

@@ -24,11 +24,7 @@ static int largest_entry(const fac_bit_conv *p) {
 
 /* ---- what is decided beforehand ---- */
 
-static int64_t pixel_bytes(const fac_bit_conv *p) {
-    return p->groups * p->lookups * p->table->table;
-}
-static int64_t row_bytes(const fac_bit_conv *p) { return p->width * pixel_bytes(p); }
-static int64_t set_bytes(const fac_bit_conv *p) { return p->height * row_bytes(p); }
+static int64_t set_bytes(const fac_bit_conv *p) { return p->height * fac_bit_row_bytes(p); }
 
 /* Rows of tables that so many rows of results need. */
 static int64_t rows_of(const fac_bit_conv *p, int64_t results) {
@@ -48,8 +44,8 @@ static int64_t beside_of(const fac_bit_conv *p) {
     const int64_t planes = p->sets * (p->of_weights > 1 ? p->of_weights : 2);
     int64_t rows = fac_bit_least(FAC_BIT_BESIDE, p->band);
     const int64_t room = (int64_t)p->cpu->l2 / 2;
-    while (rows > 1 &&
-           (planes * rows > FAC_BIT_AREA || p->sets * rows_of(p, rows) * row_bytes(p) > room))
+    while (rows > 1 && (planes * rows > FAC_BIT_AREA ||
+                        p->sets * rows_of(p, rows) * fac_bit_row_bytes(p) > room))
         rows--;
     return rows;
 }
@@ -64,7 +60,7 @@ static void share_out(fac_bit_conv *p) {
     p->band = p->by_part ? p->P : band_of(p);
     p->beside = beside_of(p);
     p->ring = rows_of(p, p->beside);
-    p->ring_bytes = lines((size_t)(p->sets * p->ring * row_bytes(p)) + SLACK);
+    p->ring_bytes = lines((size_t)(p->sets * p->ring * fac_bit_row_bytes(p)) + SLACK);
 }
 
 bool fac_bit_tables_settle(fac_bit_conv *p) {

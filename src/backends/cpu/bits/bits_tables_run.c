@@ -17,11 +17,6 @@ typedef struct work {
 
 /* ---- tables ---- */
 
-static int64_t pixel_bytes(const fac_bit_conv *p) {
-    return p->groups * p->lookups * p->table->table;
-}
-static int64_t row_bytes(const fac_bit_conv *p) { return p->width * pixel_bytes(p); }
-
 /* The row of every set: those of a set follow `rows` rows of tables after those of another. */
 static void build_row(const work *w, int64_t image, int64_t row, int64_t rows, int thread,
                       uint8_t *to) {
@@ -35,8 +30,8 @@ static void build_row(const work *w, int64_t image, int64_t row, int64_t rows, i
                                 .pixels = p->width,
                                 .bits_pixel = pixel,
                                 .room = w->room + (size_t)thread * p->room_bytes,
-                                .to_pixel = pixel_bytes(p) };
-            t.to = to + k * rows * row_bytes(p) + g * p->lookups * p->table->table;
+                                .to_pixel = fac_bit_pixel_bytes(p) };
+            t.to = to + k * rows * fac_bit_row_bytes(p) + g * p->lookups * p->table->table;
             for (int n = 0; n < t.planes; n++) {
                 const int plane = first + n;
                 t.bits[n] = w->j->bits + image * p->bits_image + plane * p->bits_plane +
@@ -112,7 +107,7 @@ static void finish_strip(const work *w, area *a, const fac_bit_strip *s, const i
 /* One part, or two: sums of all planes of weights first. */
 static void do_parts(const work *w, area *a, window_counts *windows, int64_t part, bool two) {
     const fac_bit_conv *p = w->j->p;
-    const int64_t pixel = pixel_bytes(p), of_group = p->parts / p->groups;
+    const int64_t pixel = fac_bit_pixel_bytes(p), of_group = p->parts / p->groups;
     const int64_t each =
         (int64_t)(fac_bit_tables_words(p) * sizeof(uint32_t)) / (p->parts * p->of_weights);
     const int planes = p->of_weights * (1 + two); /* of weights, of one part or two */
@@ -215,7 +210,8 @@ static void do_groups(const work *w, int64_t image, int64_t row, int rows, const
 static void point(const fac_bit_conv *p, const uint8_t *ring, int64_t first, const uint8_t **x) {
     for (int k = 0; k < p->sets; k++)
         for (int64_t i = 0; i < p->ring; i++)
-            x[k * p->ring + i] = ring + (k * p->ring + (first + i) % p->ring) * row_bytes(p);
+            x[k * p->ring + i] =
+                ring + (k * p->ring + (first + i) % p->ring) * fac_bit_row_bytes(p);
 }
 
 static void by_band(void *arg, int i, int thread) {
@@ -231,7 +227,8 @@ static void by_band(void *arg, int i, int thread) {
         const int64_t below = top + (rows - 1) * p->stride[0] + (p->R - 1) * p->dilation[0] + 1;
         if (made < top) made = top;
         for (; made < below; made++)
-            build_row(w, image, made, p->ring, thread, ring + made % p->ring * row_bytes(p));
+            build_row(w, image, made, p->ring, thread,
+                      ring + made % p->ring * fac_bit_row_bytes(p));
         point(p, ring, top, x);
         do_groups(w, image, row, (int)rows, x, 0, p->parts, thread);
     }
@@ -244,7 +241,7 @@ static void build_shared(void *arg, int i, int thread) {
     const fac_bit_conv *p = w->j->p;
     const int64_t image = i / p->height, row = i % p->height;
     build_row(w, w->image + image, row, p->height, thread,
-              w->tables + (image * p->sets * p->height + row) * row_bytes(p));
+              w->tables + (image * p->sets * p->height + row) * fac_bit_row_bytes(p));
 }
 
 static void by_part(void *arg, int i, int thread) {
@@ -259,7 +256,7 @@ static void by_part(void *arg, int i, int thread) {
                 for (int64_t y = 0; y < p->ring; y++) {
                     const int64_t at = fac_bit_least(row * p->stride[0] + y, p->height - 1);
                     x[k * p->ring + y] =
-                        w->tables + ((image * p->sets + k) * p->height + at) * row_bytes(p);
+                        w->tables + ((image * p->sets + k) * p->height + at) * fac_bit_row_bytes(p);
                 }
             do_groups(w, w->image + image, row, (int)rows, x, from, to, thread);
         }
