@@ -1,11 +1,9 @@
 /* The texts of conv/wgmma_stream's kernels, on any machine (written to the folder FACULA_KERNELS,
  * for scripts/check_ptx.sh), and that every tile it chooses fits a unit. */
-#include "opencl_solver_check.h"
+#include "nv_check.h"
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 #include "backends/opencl/device/probe.h"
 #include "opencl_solvers.h"
-
-static fac_opencl pretended; /* limits of a device that is not there */
 
 static void with_maps(bool there) {
     pretended.paths[FAC_CL_MAPS] = there ? FAC_CL_GOOD : FAC_CL_BAD;
@@ -17,17 +15,6 @@ static int setup(void **state) {
     (void)state;
     with_maps(true);
     return 0;
-}
-
-static void as_problem(const fac_node *n, fac_precision asked, fac_operand *o, fac_problem *p) {
-    *p = (fac_problem){
-        .node = n, .precision = asked, .nin = n->nin, .nout = n->nout, .in = o, .out = o + n->nin
-    };
-    for (int i = 0; i < n->nin + n->nout; i++) {
-        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        o[i] = v ? (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known }
-                 : (fac_operand){ 0 };
-    }
 }
 
 static const struct {
@@ -84,33 +71,7 @@ static const struct {
       FAC_PRECISION_HIGH },
     { "moments_1x1", "conv2d_moments(f32[64,64,56,56], f32[256,64,1,1])", FAC_PRECISION_HIGH },
     { "moments_bf16", "conv2d_moments(bf16[64,64,56,56], bf16[256,64,1,1])", FAC_PRECISION_HIGH },
-    { "norm_1x1",
-      "conv2d_grad_x_norm(f32[64,256,56,56], f32[256,64,1,1], f32[64,64,56,56], f32[64,64,56,56], "
-      "f32[64], f32[64], "
-      "f32[64], f32[64]) epsilon=1e-5 lo=0 hi=inf",
-      FAC_PRECISION_HIGH },
-    { "norm_3x3",
-      "conv2d_grad_x_norm(f32[64,256,14,14], f32[256,256,3,3], f32[64,256,14,14], "
-      "f32[64,256,14,14], f32[256], "
-      "f32[256], f32[256], f32[256]) pad=1,1,1,1 epsilon=1e-5 lo=0 hi=inf",
-      FAC_PRECISION_HIGH },
-    { "norm_sum",
-      "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], "
-      "f32[256], "
-      "f32[256], f32[256], f32[256], f32[64,256,56,56], f32[64,256,56,56]) epsilon=1e-5 lo=0 "
-      "hi=inf",
-      FAC_PRECISION_HIGH },
-    { "norm_bf16",
-      "conv2d_grad_x_norm(bf16[64,64,56,56], bf16[64,256,1,1], bf16[64,256,56,56], "
-      "bf16[64,256,56,56], f32[256], "
-      "f32[256], f32[256], f32[256]) epsilon=1e-5 lo=0 hi=inf",
-      FAC_PRECISION_HIGH },
-    { "norm_bits",
-      "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], "
-      "f32[256], "
-      "f32[256], f32[256], f32[256], f32[64,256,56,56], -, u8[64,64,56,56]) epsilon=1e-5 lo=0 "
-      "hi=inf",
-      FAC_PRECISION_HIGH },
+    NV_CONV_NORMS,
     { "norm_bits_thin",
       "conv2d_grad_x_norm(bf16[64,128,28,28], bf16[128,512,1,1], bf16[64,512,28,28], "
       "bf16[64,512,28,28], "

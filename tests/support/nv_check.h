@@ -6,6 +6,42 @@
 
 static fac_opencl pretended; /* limits of a device that is not there */
 
+/* Gradients by x with the sums of a norm, as problems whose texts are kept. */
+#define NV_CONV_NORMS                                                                              \
+    { "norm_1x1",                                                                                  \
+      "conv2d_grad_x_norm(f32[64,256,56,56], f32[256,64,1,1], f32[64,64,56,56], "                  \
+      "f32[64,64,56,56], "                                                                         \
+      "f32[64], f32[64], "                                                                         \
+      "f32[64], f32[64]) epsilon=1e-5 lo=0 hi=inf",                                                \
+      FAC_PRECISION_HIGH },                                                                        \
+        { "norm_3x3",                                                                              \
+          "conv2d_grad_x_norm(f32[64,256,14,14], f32[256,256,3,3], f32[64,256,14,14], "            \
+          "f32[64,256,14,14], f32[256], "                                                          \
+          "f32[256], f32[256], f32[256]) pad=1,1,1,1 epsilon=1e-5 lo=0 hi=inf",                    \
+          FAC_PRECISION_HIGH },                                                                    \
+        { "norm_sum",                                                                              \
+          "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], "              \
+          "f32[64,256,56,56], "                                                                    \
+          "f32[256], "                                                                             \
+          "f32[256], f32[256], f32[256], f32[64,256,56,56], f32[64,256,56,56]) epsilon=1e-5 lo=0 " \
+          "hi=inf",                                                                                \
+          FAC_PRECISION_HIGH },                                                                    \
+        { "norm_bf16",                                                                             \
+          "conv2d_grad_x_norm(bf16[64,64,56,56], bf16[64,256,1,1], bf16[64,256,56,56], "           \
+          "bf16[64,256,56,56], f32[256], "                                                         \
+          "f32[256], f32[256], f32[256]) epsilon=1e-5 lo=0 hi=inf",                                \
+          FAC_PRECISION_HIGH },                                                                    \
+    {                                                                                              \
+        "norm_bits",                                                                               \
+            "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], "            \
+            "f32[64,256,56,56], "                                                                  \
+            "f32[256], "                                                                           \
+            "f32[256], f32[256], f32[256], f32[64,256,56,56], -, u8[64,64,56,56]) epsilon=1e-5 "   \
+            "lo=0 "                                                                                \
+            "hi=inf",                                                                              \
+            FAC_PRECISION_HIGH                                                                     \
+    }
+
 static inline void as_problem(const fac_node *n, fac_precision asked, fac_operand *o,
                               fac_problem *p) {
     *p = (fac_problem){

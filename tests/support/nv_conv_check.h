@@ -46,33 +46,7 @@ static const struct {
       FAC_PRECISION_DEFAULT },
     { "moments_split", "conv2d_moments(f32[1,512,7,7], f32[512,512,3,3]) pad=1,1,1,1",
       FAC_PRECISION_DEFAULT },
-    { "norm_1x1",
-      "conv2d_grad_x_norm(f32[64,256,56,56], f32[256,64,1,1], f32[64,64,56,56], f32[64,64,56,56], "
-      "f32[64], f32[64], "
-      "f32[64], f32[64]) epsilon=1e-5 lo=0 hi=inf",
-      FAC_PRECISION_HIGH },
-    { "norm_3x3",
-      "conv2d_grad_x_norm(f32[64,256,14,14], f32[256,256,3,3], f32[64,256,14,14], "
-      "f32[64,256,14,14], f32[256], "
-      "f32[256], f32[256], f32[256]) pad=1,1,1,1 epsilon=1e-5 lo=0 hi=inf",
-      FAC_PRECISION_HIGH },
-    { "norm_sum",
-      "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], "
-      "f32[256], "
-      "f32[256], f32[256], f32[256], f32[64,256,56,56], f32[64,256,56,56]) epsilon=1e-5 lo=0 "
-      "hi=inf",
-      FAC_PRECISION_HIGH },
-    { "norm_bf16",
-      "conv2d_grad_x_norm(bf16[64,64,56,56], bf16[64,256,1,1], bf16[64,256,56,56], "
-      "bf16[64,256,56,56], f32[256], "
-      "f32[256], f32[256], f32[256]) epsilon=1e-5 lo=0 hi=inf",
-      FAC_PRECISION_HIGH },
-    { "norm_bits",
-      "conv2d_grad_x_norm(f32[64,64,56,56], f32[64,256,1,1], f32[64,256,56,56], f32[64,256,56,56], "
-      "f32[256], "
-      "f32[256], f32[256], f32[256], f32[64,256,56,56], -, u8[64,64,56,56]) epsilon=1e-5 lo=0 "
-      "hi=inf",
-      FAC_PRECISION_HIGH },
+    NV_CONV_NORMS,
     { "conv3d", "conv3d(f32[2,32,8,14,14], f32[64,32,3,3,3], f32[64]) pad=1,1,1,1,1,1 {relu}",
       FAC_PRECISION_HIGH },
 };
