@@ -104,6 +104,8 @@ static fac_status set_all(edit_context *c, const fac_graph *g, fac_graph **out, 
         const char *text = c->rest[k].text;
         s = cut(text, strchr(text, ' '), "NODE ATTRIBUTE=VALUE...", &node, &all[k].attrs, err);
         all[k].node = node;
+        if (!s && !all[k].attrs[strspn(all[k].attrs, " ")])
+            s = edit_fail(err, "\"%s\" names no attribute: NODE ATTRIBUTE=VALUE...", text);
     }
     if (!s) s = fac_graph_set_all(g, n, all, out, err);
     for (int k = 0; all && k < n; k++) {
