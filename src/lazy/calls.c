@@ -89,10 +89,8 @@ static void describe(fac_lazy_body *b) {
 fac_status fac_lazy_body_new(fac_recorder *r, const fac_graph *g, fac_lazy_body **out,
                              fac_error *err) {
     if (!r || !g || !out)
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_lazy_body_new: %s is NULL",
-                         !r  ? "the recorder"
-                         : g ? "out"
-                             : "the graph");
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "fac_lazy_body_new: the recorder, the graph or out is NULL");
     FAC_TRY(fac_graph_usable(g, "fac_lazy_body_new", err));
     if (g->nparams || g->nsymbols || !g->noutputs)
         return fac_raise(err, FAC_E_ARGUMENT,
@@ -227,11 +225,8 @@ static void inline_body(void *self, fac_graph *g, fac_value *const in[], fac_val
 static fac_status check_call(const fac_recorder *r, const fac_lazy_body *b, fac_lazy *const in[],
                              fac_lazy *out[], fac_error *err) {
     if (!r || !b || !out || (!in && b->n))
-        return fac_raise(err, FAC_E_ARGUMENT, "fac_record_body: %s is NULL",
-                         !r     ? "the recorder"
-                         : !b   ? "the body"
-                         : !out ? "out"
-                                : "the list of inputs");
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "fac_record_body: the recorder, the body or a list is NULL");
     if (b->r != r)
         return fac_raise(err, FAC_E_ARGUMENT, "fac_record_body: the body is another recorder's");
     for (int i = 0; i < b->n; i++) {
