@@ -78,7 +78,8 @@ static void group(void *arg, int i, int thread) {
     const fac_panels *p = j->p;
     const int64_t wide = 2 * p->cpu->simd->lanes, all = fac_gemm_panels(p->cpu->simd, p->N);
     const int64_t p0 = (int64_t)i * p->together, last = p0 + p->together;
-    const int64_t p1 = last < all ? last : all, end = p1 * wide < p->N ? p1 * wide : p->N;
+    const int64_t p1 = last < all ? last : all;
+    const int64_t end = p1 * wide < p->N ? p1 * wide : p->N;
     panels(j, p0, p1, j->scratch + p->shared + (size_t)thread * p->each);
     if (j->end) j->end(j->of, p0 * wide, end - p0 * wide);
 }
