@@ -278,7 +278,8 @@ static fac_lazy *draw_one(int kind, fac_lazy_body *const b[], fac_lazy *x, fac_l
         if (kind == 1) fac_lazy_free(z[1]);
         return z[0];
     }
-    return kind == 0 ? op1("neg", x) : kind == 1 ? op2("mul", x, y) : op1("abs", y);
+    if (kind == 1) return op2("mul", x, y);
+    return kind == 0 ? op1("neg", x) : op1("abs", y);
 }
 
 static void run_drawn(unsigned drawn, fac_lazy_body *const b[], float *to) {
