@@ -127,6 +127,8 @@ struct Function {
     int refs, nin, nout;
     fac_graph *graph;
     fac_program *program; /* made at the first run */
+    fac_lazy_body *body;  /* made at the first recorded call, for this recorder */
+    fac_recorder *recorder;
     fac_device *device;
     bool floats_in[PY_PORTS], fixed[PY_PORTS]; /* fixed: the contents are part of the graph */
     Function **vjps;                           /* its gradients, by what they are asked for */
