@@ -25,7 +25,8 @@ static fac_tensor *lengths_of(const problem *p) {
 }
 
 static bool sees(const problem *p, int64_t b, int64_t i, int64_t j) {
-    const int64_t n = p->counted ? p->lengths[b] : p->T, at = i + (p->counted ? n - p->Q : 0);
+    const int64_t n = p->counted ? p->lengths[b] : p->T;
+    const int64_t at = i + (p->counted ? n - p->Q : 0);
     if (j >= n) return false;
     if (!p->o.causal) return true;
     return j <= at && (!p->o.window || j > at - p->o.window);

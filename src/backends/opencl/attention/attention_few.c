@@ -103,9 +103,11 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_text_print(&options, "-DT=float -DV=%d%s -DG=%d -DC=1 -DITEMS=%d -DCHUNK=%d -DSIZE=%d",
                    s.near, s.near > 1 ? " -DALIGNED" : "", s.items, s.items, CHUNK,
                    power_of(s.q.size));
-    fac_text_print(
-        &options, " -DLENGTHS=%s%s%s%s", s.counted ? fac_cl_tag(p->in[LENGTHS].type.dtype) : "i64",
-        s.counted ? " -DCOUNTED" : "", s.causal ? " -DCAUSAL" : "", s.cap > 0 ? " -DSOFT" : "");
+    fac_text_print(&options, " -DLENGTHS=%s",
+                   s.counted ? fac_cl_tag(p->in[LENGTHS].type.dtype) : "i64");
+    if (s.counted) fac_text_add(&options, " -DCOUNTED");
+    if (s.causal) fac_text_add(&options, " -DCAUSAL");
+    if (s.cap > 0) fac_text_add(&options, " -DSOFT");
     fac_text_add(&source, fac_kernel_team);
     fac_text_add(&source, fac_kernel_attention_few);
     options.failed |= source.failed;

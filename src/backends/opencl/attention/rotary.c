@@ -40,10 +40,11 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const int64_t pairs = of->d[of->n - 1], lines = p->in[X].type.dims.d[0] * x.rows;
     const int64_t count = lines * x.heads * (x.size - pairs);
     if (!count) return FAC_OK;
-    fac_text_print(&options, "-DV=1 -DT=float -DX=%s -DC=%s -DI=%s -DSTEP=%d -DAPART=%d%s",
+    fac_text_print(&options, "-DV=1 -DT=float -DX=%s -DC=%s -DSTEP=%d -DAPART=%d -DI=%s",
                    fac_cl_tag(p->in[X].type.dtype), fac_cl_tag(p->in[COS].type.dtype),
-                   placed ? fac_cl_tag(p->in[POSITIONS].type.dtype) : "i64", neighbours ? 2 : 1,
-                   neighbours, placed ? " -DPOSITIONS" : "");
+                   1 + neighbours, neighbours,
+                   placed ? fac_cl_tag(p->in[POSITIONS].type.dtype) : "i64");
+    if (placed) fac_text_add(&options, " -DPOSITIONS");
     fac_cl_option_wide(p, &options);
     fac_text_add(&source, fac_kernel_index);
     fac_text_add(&source, fac_kernel_rotary);

@@ -29,7 +29,8 @@ kernel void rotary(const numbers s, global const MEMORY(X) *x, global const MEMO
 #endif
     const pos first = k * STEP, second = first + (APART ? APART : (pos)s.pairs);
     const T a = LOAD(X, from, first), b = LOAD(X, from, second);
-    const T by = LOAD(C, c, s.cos + place * s.pairs + k), up = LOAD(C, sine, s.sin + place * s.pairs + k);
+    const long angle = place * s.pairs + k;
+    const T by = LOAD(C, c, s.cos + angle), up = LOAD(C, sine, s.sin + angle);
     STORE(X, to, first, a * by - b * up);
     STORE(X, to, second, b * by + a * up);
 }

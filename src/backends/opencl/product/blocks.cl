@@ -4,7 +4,8 @@
 #if BYTES % 4 == 0
 #define WORD(p) as_uchar4(*(global const uint *)(p))
 #else
-#define WORD(p) as_uchar4((ushort2)(((global const ushort *)(p))[0], ((global const ushort *)(p))[1]))
+#define SHORTS(p) ((global const ushort *)(p))
+#define WORD(p) as_uchar4((ushort2)(SHORTS(p)[0], SHORTS(p)[1]))
 #endif
 #define FOUR(p) convert_float4(as_char4(WORD(p)))
 #define LOW(p) convert_float4(WORD(p) & (uchar4)(15))

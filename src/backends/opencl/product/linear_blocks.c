@@ -22,6 +22,8 @@ static int64_t rows_of(const fac_problem *p) {
     return K > 0 ? fac_dims_count(&p->in[X].type.dims) / K : 0;
 }
 
+static const char *words(const fac_text *t) { return t->s ? t->s : ""; }
+
 /* finish() and what goes with it: the body's ops, of a sum and of further operands at its place. */
 static bool finish_text(const fac_opencl *o, const fac_problem *p, fac_text *to) {
     static const char *const names[1 + EXTRAS] = { "sum", "e0[at]", "e1[at]", "e2[at]", "e3[at]" };
@@ -35,11 +37,9 @@ static bool finish_text(const fac_opencl *o, const fac_problem *p, fac_text *to)
         fac_text_print(&taken, ", e%d + s.e[%d]", i, i);
     }
     fac_text_print(to, "#define EXTRAS %d\n#define EXTRA_PARAMS %s\n#define EXTRA_ARGS %s\n%s",
-                   extras, given.s ? given.s : "", taken.s ? taken.s : "",
-                   functions.s ? functions.s : "");
+                   extras, words(&given), words(&taken), words(&functions));
     fac_text_print(to, "static inline float finish(float sum, long at%s) {\n%s    return %s;\n}\n",
-                   given.s ? given.s : "", statements.s ? statements.s : "",
-                   p->node->body[0] ? "result" : "sum");
+                   words(&given), words(&statements), p->node->body[0] ? "result" : "sum");
     to->failed |= functions.failed | statements.failed | given.failed | taken.failed;
     fac_text_free(&functions);
     fac_text_free(&statements);
@@ -95,7 +95,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_option_blocks(p->in[W].type.dtype, &options);
     fac_text_print(&options, " -DLANES=%d -DROWS=%d -DTM=%d", lanes, group / lanes, each);
     const fac_status status =
-        fac_cl_call_blocks(o, plan, source.s ? source.s : "", &options, "rows", &c, err);
+        fac_cl_call_blocks(o, plan, words(&source), &options, "rows", &c, err);
     fac_text_free(&source);
     fac_text_free(&options);
     FAC_TRY(status);

@@ -3,8 +3,8 @@
  *
  * LANES items share a row of w: each takes every LANES-th unit of eight numbers, two fours that lie
  * `apart` in x, and meets TM rows of x with them.  Weights are read once for TM rows, neighbours
- * together; they begin at multiples of four.  Options: those of elements.cl; TYPE_*, BYTES of a block, UNITS in one; LANES, ROWS of
- * w in a group, TM. */
+ * together; they begin at multiples of four.  Options: those of elements.cl; TYPE_*, BYTES of a
+ * block, UNITS in one; LANES, ROWS of w in a group, TM. */
 typedef struct {
     long x, w, b, y;
 #if EXTRAS
