@@ -82,6 +82,14 @@ fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int
 enum { FAC_SESSION_CHECKED = 8 };
 fac_status fac_session_check(fac_session *s, int slot, const float **logits, int64_t *n,
                              fac_error *err);
+/* What the last step ran, to measure it: running it again computes the same.  All is the session's,
+ * until its next step; a program NULL: there was none. */
+typedef struct fac_session_run {
+    struct fac_program *program;
+    struct fac_tensor **in, **out;
+    int nin, nout;
+} fac_session_run;
+fac_session_run fac_session_last(fac_session *s);
 typedef struct fac_session_stat {
     int64_t plans, runs;
     size_t cache_bytes, copied;
