@@ -167,8 +167,8 @@ static void what_is_wrong_is_named(void **state) {
           "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}",
           "content: " },
         { "/v1/chat/completions",
-          "{\"messages\":[{\"role\":\"user\",\"content\":\"A\"}],\"tools\":[1]}",
-          "tools: not supported" },
+          "{\"messages\":[{\"role\":\"user\",\"content\":\"A\"}],\"functions\":[1]}",
+          "functions: not supported" },
         { "/v1/chat/completions",
           "{\"messages\":[{\"role\":\"user\",\"content\":\"A\"}],\"response_format\":{\"type\":"
           "\"xml\"}}",
