@@ -1,10 +1,10 @@
 /* matmul_nbits/blocks: weights of 2, 4 or 8 bits stay as small as they are stored.
  *
  * They are read where they lie, most often in the mapped file.  Few rows of x meet codes of 4 bits
- * in registers (simd/nbits.c), so that a run takes as long as it takes to read them.  Else some
- * rows of weights at a time become f32 in the caches of a core, and meet x there (slab.h).  x stays
- * f32, and nothing is rounded but sums; or, where the node allows it and the program does not want
- * the highest precision, x is rounded to 8 bits in blocks (simd/nbits_rounded.c). */
+ * in registers (simd/blocks/nbits.c), so that a run takes as long as it takes to read them.  Else
+ * some rows of weights at a time become f32 in the caches of a core, and meet x there (slab.h).  x
+ * stays f32, and nothing is rounded but sums; or, where the node allows it and the program does not
+ * want the highest precision, x is rounded to 8 bits in blocks (simd/blocks/nbits_rounded.c). */
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"

@@ -1,5 +1,5 @@
 /* Products with weights of few bits in blocks, as ONNX Runtime's MatMulNBits has them, for each
- * instruction set (simd/nbits.c). */
+ * instruction set (simd/blocks/nbits.c). */
 #ifndef FACULA_CPU_NBITS_H
 #define FACULA_CPU_NBITS_H
 #include <stddef.h>
@@ -44,7 +44,8 @@ typedef struct fac_nbits_kernels {
     void (*decode)(const fac_nbits_weights *w, int64_t n, float *to);
 } fac_nbits_kernels;
 
-/* The same of x rounded to 8 bits, in blocks as long as those of w (simd/nbits_rounded.c). */
+/* The same of x rounded to 8 bits, in blocks as long as those of w (simd/blocks/nbits_rounded.c).
+ */
 typedef struct fac_nbits_rounded {
     int64_t (*row)(const fac_nbits_weights *w); /* floats of a row of x; NULL: there is none */
     void (*round)(const fac_nbits_weights *w, const float *x, float *to);

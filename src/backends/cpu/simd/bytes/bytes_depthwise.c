@@ -11,11 +11,11 @@
 
 #define WIDTH 512
 #define CHANNELS 64
-#include "backends/cpu/simd/bytes_depthwise.h"
+#include "backends/cpu/simd/bytes/bytes_depthwise.h"
 
 #define WIDTH 256
 #define CHANNELS 32
-#include "backends/cpu/simd/bytes_depthwise.h"
+#include "backends/cpu/simd/bytes/bytes_depthwise.h"
 
 extern fac_byte_depthwise_kernel fac_byte_depthwise_vnni;
 WITH_VNNI void fac_byte_depthwise_vnni(const fac_byte_depthwise *t) {

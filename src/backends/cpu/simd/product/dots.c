@@ -70,7 +70,8 @@ typedef void kernel(const fac_dots *t, const float *w, const float *x, float *to
     }
 SETS(1)
 SETS(2)
-SETS(3) SETS(4)
+SETS(3)
+SETS(4)
 #if VL == 16
     SETS(5) SETS(6) SETS(7) SETS(8)
 #endif

@@ -261,7 +261,7 @@ INLINE vec narrow(dvec low, dvec high) {
 #endif
 }
 
-#include "backends/cpu/simd/winograd_filters.h"
+#include "backends/cpu/simd/conv/winograd_filters.h"
 
 static void in4(const float *x, int64_t row, float *v, int64_t point, int64_t plane) {
     (void)plane, input_tile(4, x, row, v, point);

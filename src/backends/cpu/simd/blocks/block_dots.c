@@ -63,7 +63,7 @@ INLINE void put_facts(char *row, int64_t K, int64_t b, float most, int sum) {
 }
 
 #if defined(__AVX512F__)
-#include "backends/cpu/simd/block_dots_512.h"
+#include "backends/cpu/simd/blocks/block_dots_512.h"
 #else
 
 /* To the nearest, in units of the largest / 127. */
@@ -143,7 +143,7 @@ INLINE float total(sums v) {
 }
 
 #elif defined(__aarch64__)
-#include "backends/cpu/simd/block_dots_neon.h"
+#include "backends/cpu/simd/blocks/block_dots_neon.h"
 #else
 
 INLINE int signed_at(const enum type t, const char *w, int k) {
@@ -193,7 +193,7 @@ INLINE void row(const enum type t, const bool dots, const int m, const fac_block
     for (int j = 0; j < m; j++) y[j * r->y_row] = total(sum[j]) + rest[j];
 }
 
-#include "backends/cpu/simd/block_dots_large.h"
+#include "backends/cpu/simd/blocks/block_dots_large.h"
 
 INLINE void rows(const enum type t, const bool dots, const fac_block_rows *r) {
     if (t == TYPE_Q4_K || t == TYPE_Q6_K) {

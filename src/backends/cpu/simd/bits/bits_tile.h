@@ -1,4 +1,4 @@
-/* A tile of bits for each number of pixels: simd/bits.c sets TILE, TARGET and BODY. */
+/* A tile of bits for each number of pixels: simd/bits/bits.c sets TILE, TARGET and BODY. */
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
         if (t->x1)                                                                                 \

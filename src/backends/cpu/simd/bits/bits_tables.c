@@ -7,7 +7,7 @@
 #include "backends/cpu/simd/vector.h"
 
 #if defined(__AVX2__)
-#include "backends/cpu/simd/bits_kinds.h"
+#include "backends/cpu/simd/bits/bits_kinds.h"
 
 enum { RUN = VL == 16 ? 7 : 4 };
 
@@ -363,7 +363,7 @@ TARGET static void compare(const fac_bit_compare *t) {
         compare_as(t, ONE, 1);
 }
 
-#include "backends/cpu/simd/bits_build.h"
+#include "backends/cpu/simd/bits/bits_build.h"
 
 extern const fac_bit_table_kernels FAC_SIMD(fac_bit_tables);
 const fac_bit_table_kernels FAC_SIMD(fac_bit_tables) = { .group = GROUP,

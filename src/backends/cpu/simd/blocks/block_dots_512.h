@@ -233,7 +233,7 @@ INLINE void tile_q6_k(const bool vnni, const int R, const int m, const fac_block
     store_sums(sum, all, y, R > 1 ? 1 : r->y_row);
 }
 
-#include "backends/cpu/simd/block_dots_rows.h"
+#include "backends/cpu/simd/blocks/block_dots_rows.h"
 
 /* ---- all ---- */
 

@@ -15,7 +15,7 @@ enum { RUN = 7 };
 enum { RUN = 2 };
 #endif
 enum { WORDS = 31 }; /* whose bytes add up to less than 256 */
-#include "backends/cpu/simd/bits_kinds.h"
+#include "backends/cpu/simd/bits/bits_kinds.h"
 
 INLINE uvec load_bits(const uint32_t *p) {
     uvec v;
@@ -111,7 +111,7 @@ INLINE void tile_of_bytes(const fac_bit_tile *t, const int runs, const int n) {
 #define TILE tile_plain
 #define TARGET
 #define BODY tile_of_bytes
-#include "backends/cpu/simd/bits_tile.h"
+#include "backends/cpu/simd/bits/bits_tile.h"
 
 /* ---- bits of lanes ---- */
 
@@ -162,10 +162,10 @@ INLINE_POPCOUNT void tile_of_lanes(const fac_bit_tile *t, const int runs, const 
 #define TILE tile_popcount
 #define TARGET POPCOUNT
 #define BODY tile_of_lanes
-#include "backends/cpu/simd/bits_tile.h"
+#include "backends/cpu/simd/bits/bits_tile.h"
 #endif
 
-#include "backends/cpu/simd/bits_levels.h"
+#include "backends/cpu/simd/bits/bits_levels.h"
 
 static void count(const uint32_t *x, int64_t x_pixel, int words, int64_t pixels, int32_t *to) {
     for (int64_t p = 0; p < pixels; p++, x += x_pixel) {
@@ -360,7 +360,7 @@ static void finish(const fac_bit_finish *t) {
         finish_of(t, t->of_weights, t->planes, false);
 }
 
-#include "backends/cpu/simd/bits_words.h"
+#include "backends/cpu/simd/bits/bits_words.h"
 
 extern const fac_bit_kernels FAC_SIMD(fac_bits);
 const fac_bit_kernels FAC_SIMD(fac_bits) = {

@@ -1,7 +1,7 @@
 /* Folds, softmax and normalization of one instruction set: see streams.h. */
 #include <math.h>
 #include "backends/cpu/simd/exp2.h"
-#include "backends/cpu/simd/extreme.h"
+#include "backends/cpu/simd/lines/extreme.h"
 #include "backends/cpu/simd/widen.h"
 #include "base/mathf.h"
 
@@ -11,12 +11,12 @@ enum { FOLD_AHEAD = 8 }; /* rows that folds of columns ask for before they need 
 #define WIDEN widen_f32
 #define ROW row_f32
 #define COLUMNS columns_f32
-#include "backends/cpu/simd/fold_type.h"
+#include "backends/cpu/simd/lines/fold_type.h"
 #define T double
 #define WIDEN widen_f64
 #define ROW row_f64
 #define COLUMNS columns_f64
-#include "backends/cpu/simd/fold_type.h"
+#include "backends/cpu/simd/lines/fold_type.h"
 
 /* The largest (smallest) number of a row needs no f64. */
 static double fold_row_f32(int fold, double start, const void *x, int64_t n) {

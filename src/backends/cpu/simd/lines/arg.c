@@ -1,6 +1,6 @@
 /* Places of the largest element, along rows and along columns: see fac_arg_lines in simd.h.  NaN is
  * above everything. */
-#include "backends/cpu/simd/extreme.h"
+#include "backends/cpu/simd/lines/extreme.h"
 
 INLINE ivec above(vec a, vec b) { return (a > b) | ((a != a) & (b == b)); }
 INLINE bool above_one(float a, float b) { return a > b || (a != a && b == b); }

@@ -112,7 +112,7 @@ INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, uint8_t *y, const u
 }
 
 #if VL == 16
-#include "backends/cpu/simd/bytes_finish.h"
+#include "backends/cpu/simd/bytes/bytes_finish.h"
 #endif
 
 /* ---- dot products of four ---- */
@@ -170,7 +170,7 @@ INLINE ivec dot(ivec a, ivec x, const weights *w) {
 #define DOT(a, x, w) dot(a, x, &(w))
 #define WEIGHTS weights
 #define WEIGHTS_OF weights_of
-#include "backends/cpu/simd/bytes_tile.h"
+#include "backends/cpu/simd/bytes/bytes_tile.h"
 
 #if VL == 16
 #define TILE tile_vnni
@@ -178,7 +178,7 @@ INLINE ivec dot(ivec a, ivec x, const weights *w) {
 #define DOT(a, x, w) (ivec) _mm512_dpbusd_epi32((__m512i)(a), (__m512i)(x), (__m512i)(w))
 #define WEIGHTS ivec
 #define WEIGHTS_OF load_int
-#include "backends/cpu/simd/bytes_tile.h"
+#include "backends/cpu/simd/bytes/bytes_tile.h"
 #endif
 
 /* ---- depthwise ---- */
@@ -212,13 +212,13 @@ enum { STRIP = 4 }; /* pixels of a row at a time */
 #define ROW row_plain
 #define TARGET
 #define ADD(a, x, w) ((a) + times(x, w))
-#include "backends/cpu/simd/bytes_row.h"
+#include "backends/cpu/simd/bytes/bytes_row.h"
 
 #if VL == 16
 #define ROW row_vnni
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")))
 #define ADD(a, x, w) (ivec) _mm512_dpwssd_epi32((__m512i)(a), (__m512i)(x), (__m512i)(w))
-#include "backends/cpu/simd/bytes_row.h"
+#include "backends/cpu/simd/bytes/bytes_row.h"
 #endif
 
 extern fac_byte_pair_kernel FAC_SIMD(fac_byte_pair);

@@ -1,5 +1,5 @@
 /* From numbers to bits: the levels of pixels, by thresholds.  See bits.c, which includes this. */
-#include "backends/cpu/simd/bits_kinds.h"
+#include "backends/cpu/simd/bits/bits_kinds.h"
 
 /* Thresholds above 0 cut what a relu would. */
 static bool needs_relu(const fac_bit_levels *l) {
