@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "facula/read.h"
 

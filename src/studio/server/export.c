@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "facula/onnx.h"
 #include "facula/train.h"
 #include "studio_run_c.h"

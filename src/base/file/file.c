@@ -1,5 +1,5 @@
 /* Files: mapped for reading, written whole. */
-#include "base/file.h"
+#include "base/file/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

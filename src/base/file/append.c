@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 
 struct fac_appender {

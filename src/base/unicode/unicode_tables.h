@@ -1,6 +1,6 @@
 /* Made by scripts/unicode_tables.py from Unicode 18.0.0.  Both ends belong to a range; sorted. */
-#ifndef FACULA_DATA_UNICODE_TABLES_H
-#define FACULA_DATA_UNICODE_TABLES_H
+#ifndef FACULA_BASE_UNICODE_TABLES_H
+#define FACULA_BASE_UNICODE_TABLES_H
 #include <stdint.h>
 
 typedef struct unicode_range { uint32_t first, last; } unicode_range;

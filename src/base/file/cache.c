@@ -1,5 +1,5 @@
 /* See cache.h. */
-#include "base/cache.h"
+#include "base/file/cache.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <link.h>

@@ -1,7 +1,7 @@
 /* What texts need to know of characters, by binary search in tables made from the Unicode Character
  * Database. */
-#include "base/unicode.h"
-#include "base/unicode_tables.h"
+#include "base/unicode/unicode.h"
+#include "base/unicode/unicode_tables.h"
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
