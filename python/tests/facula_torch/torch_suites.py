@@ -1,6 +1,6 @@
 """torch's own tests for any device on device "ocl", with pass rates and causes of failures.
 
-    PYTORCH_TESTS=/path/to/pytorch/test python python/tests/torch_suites.py [--files test_view_ops test_torch ...] [--match WORDS]
+    PYTORCH_TESTS=/path/to/pytorch/test python python/tests/facula_torch/torch_suites.py [--files test_view_ops test_torch ...] [--match WORDS]
                                         [--share 10] [--minutes 30] [--seconds 60] [--out results.jsonl]
 
 The files are not in torch's wheel: they come from a checkout of PyTorch of the version that is installed.  What is made for the

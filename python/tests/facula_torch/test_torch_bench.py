@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 import facula.torch as ft  # noqa: E402
 
-BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench" / "torch_device.py"
+BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench" / "torch_device.py"
 pytestmark = [pytest.mark.ocl, pytest.mark.skipif(not BENCH.exists(), reason="no source tree")]
 
 
