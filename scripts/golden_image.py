@@ -12,7 +12,7 @@ from PIL import Image, ImageOps, __version__
 
 
 def pattern(width, height):
-    """The same formula as pattern() in tests/support/image_check.h."""
+    """The same formula as pattern() in tests/data/image_check.h."""
     y, x = np.mgrid[0:height, 0:width]
     return np.stack([(x * 31 + y * 17 + x * y * 7 + c * 85) % 256 for c in range(3)], 2).astype(np.uint8)
 
