@@ -13,7 +13,7 @@
 #include "facula/image.h"
 #include "golden/image.h"
 
-/* The same formula as pattern() in scripts/golden_image.py. */
+/* The same formula as pattern() in tests/golden/make/golden_image.py. */
 static fac_image pattern(int width, int height) {
     fac_image image = { width, height, malloc(3 * (size_t)width * (size_t)height) };
     assert_non_null(image.rgb);
