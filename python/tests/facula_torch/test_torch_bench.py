@@ -1,4 +1,4 @@
-"""bench/torch_device.py in its tiny form: the networks of its cells train and infer on the device as on the cpu."""
+"""bench/facula_torch/torch_device.py in its tiny form: the networks of its cells train and infer on the device as on the cpu."""
 from __future__ import annotations
 
 import json
@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 import facula.torch as ft  # noqa: E402
 
-BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench" / "torch_device.py"
+BENCH = pathlib.Path(__file__).resolve().parents[3] / "bench" / "facula_torch" / "torch_device.py"
 pytestmark = [pytest.mark.ocl, pytest.mark.skipif(not BENCH.exists(), reason="no source tree")]
 
 

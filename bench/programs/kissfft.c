@@ -1,6 +1,6 @@
 /* Seconds that KissFFT takes for frames of a windowed real spectrum, the least of some passes:
  *
- *     cc -O3 -march=native bench/kissfft.c -I PREFIX/include/kissfft -lkissfft-float
+ *     cc -O3 -march=native bench/programs/kissfft.c -I PREFIX/include/kissfft -lkissfft-float
  *     ./a.out N FRAMES
  *
  * Frames overlap by half, as in bench/stft.py, which compiles and runs this. */

@@ -1,5 +1,5 @@
-"""What a cell of bench/torch_device.py does on a device: the networks, their inputs, a step, and how long steps take.  Nothing
-of facula is needed here, so bench/torch_rival.py does the same in a process of its own.
+"""What a cell of bench/facula_torch/torch_device.py does on a device: the networks, their inputs, a step, and how long steps take.  Nothing
+of facula is needed here, so bench/facula_torch/torch_rival.py does the same in a process of its own.
 
 A result is held until the device is done, since device ocl computes only what is held.
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """torch.compile(backend="facula") against Inductor (freezing) and eager on the CPU, alternating.
 
-    python bench/torch_compile.py [--nets resnet18,resnet50,mobilenet_v2,vgg16,vit_b_16,bert,gpt2] [--batch 1,16] [--train]
+    python bench/facula_torch/torch_compile.py [--nets resnet18,resnet50,mobilenet_v2,vgg16,vit_b_16,bert,gpt2] [--batch 1,16] [--train]
                                   [--rounds 5] [--seconds 1] [--threads N] [--out FILE] [--cpu-time]
 
 The ratio is the better of the two rivals' times over ours: above 1 facula is faster.  --train: a training step of batch 8 (forward,

@@ -1,4 +1,4 @@
-"""Speed of device "ocl" beside eager cuda, cell by cell.  Used by bench/torch_device.py.
+"""Speed of device "ocl" beside eager cuda, cell by cell.  Used by bench/facula_torch/torch_device.py.
 
 A cell is NETWORK/infer or train/BATCH/NUMBERS: resnet50/infer/b16/tf32.  Both devices run the same code (torch_work.py) with the
 same weights; the rival is a process of its own (torch_rival.py).

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Device "ocl" of facula.torch against eager PyTorch, the same unchanged user code: networks, speed beside cuda, operators.
 
-    python bench/torch_device.py [--parts check,speed,ops] [--minutes 8] [--out torch_device.json] [--device opencl:0]
+    python bench/facula_torch/torch_device.py [--parts check,speed,ops] [--minutes 8] [--out torch_device.json] [--device opencl:0]
                                  [--models resnet50,gpt2] [--cells '*/infer/b1/*,*/train/*'] [--tiny]
 
 check  torchvision's networks of pytorch_dlprim's list, batch 2: gradients and evaluation against the cpu in f32, and of both against

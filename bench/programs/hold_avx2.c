@@ -1,6 +1,7 @@
 /* For LD_PRELOAD: the program sees a processor without AVX-512, whatever library asks.
  *
- *     cc -O2 -shared -fPIC bench/hold_avx2.c -o hold_avx2.so && LD_PRELOAD=./hold_avx2.so python
+ *     cc -O2 -shared -fPIC bench/programs/hold_avx2.c -o hold_avx2.so
+ *     LD_PRELOAD=./hold_avx2.so python
  *         ...
  *
  * ONNX Runtime has no switch for its instruction set: it asks the processor.  Linux can make the
