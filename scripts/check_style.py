@@ -7,7 +7,7 @@
     words    comments, messages and documents: "behind" for "after", "dear" for "expensive", and "nobody" or
              "somebody" for code, which is no person: "nothing reads it"
     files    C sources of more than 400 lines
-    rates    seconds and rates of a machine as numbers in a solver, instead of fields of a speed.c
+    rates    seconds and rates of a machine as numbers in a solver or the planner, instead of fields of a speed.c
     paths    comments and documents that name a file of this repository which is not there
 
     python3 scripts/check_style.py [--list KIND] [--update]
@@ -35,6 +35,7 @@ LINES = 400
 RATE = re.compile(r"(?<![\w.])(?<![<>] )(?<![<>]= )\d[\d.]*e(?:-(?:[5-9]|1\d)|9|1\d)\b")
 FIELD = re.compile(r"^\s*(?:\{ )?\.\w+ = |^#define|static const double \w+\[")
 RATES_IN = "src/backends/"
+SECONDS = re.compile(r"(?<![\w.])\d[\d.]*e-?\d+.*seconds|seconds.*(?<![\w.])\d[\d.]*e-?\d")
 # src/base/file/read.c, nvidia/relay/relay.h: from the root or from a folder of PLACES
 PATH = re.compile(r"(?<![\w/.~$<{-])((?:%s)/[\w/-]*\w\.(?:c|h|cl|py|sh|cmake|md|js))(?![\w.])" % "|".join(
     ["src", "tests", "scripts", "bench", "cli", "docs", "examples", "include", "cmake", "base", "graph", "ops", "passes", "plan",
@@ -177,6 +178,8 @@ def main():
         for number, line in enumerate(lines, 1):
             for kind in kinds(line):
                 found(kind, name, number, line)
+            if name.startswith(("src/plan/", "src/ref/", "src/run/")) and SECONDS.search(line):
+                found("rates", name, number, line)
             if is_solver(name) and RATE.search(plain(line)) and not FIELD.match(line):
                 found("rates", name, number, line)
     if show:
