@@ -69,6 +69,7 @@ static uint64_t hash_of(const Key *k) {
 
 static void free_entry(Entry *e) {
     fac_program_free(e->f.program);
+    fac_lazy_body_free(e->f.body);
     fac_graph_free(e->f.graph);
     for (int i = 0; i < e->how.n; i++) fac_tensor_free(e->how.fixed[i]);
     for (int i = 0; i < e->f.nvjps; i++) free_entry((Entry *)e->f.vjps[i]);

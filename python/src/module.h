@@ -45,6 +45,9 @@ typedef struct DeviceObject {
 } DeviceObject;
 extern PyTypeObject *py_device_type;
 int py_device_init(PyObject *module);
+
+/* ---- trial.c ---- */
+int py_trial_init(PyObject *module);
 /* A borrowed device that lives as long as the process: from NULL or None (cpu), a name, a Device.
  */
 DeviceObject *py_device_from(PyObject *o);
@@ -124,6 +127,8 @@ struct Function {
     int refs, nin, nout;
     fac_graph *graph;
     fac_program *program; /* made at the first run */
+    fac_lazy_body *body;  /* made at the first recorded call, for this recorder */
+    fac_recorder *recorder;
     fac_device *device;
     bool floats_in[PY_PORTS], fixed[PY_PORTS]; /* fixed: the contents are part of the graph */
     Function **vjps;                           /* its gradients, by what they are asked for */
