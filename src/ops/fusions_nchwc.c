@@ -56,7 +56,8 @@ void fac_load_reorder_input(const fac_onnx_node *n, fac_graph *g, fac_value *con
     const int64_t block = fac_onnx_channel_block(n);
     const bool last = fac_onnx_int(n, "channels_last", 0) != 0;
     const fac_dims *d = &x[0]->type.dims;
-    const int64_t channels = d->n == 4 ? d->d[last ? 3 : 1] : -1;
+    const int place = last ? 3 : 1;
+    const int64_t channels = d->n == 4 ? d->d[place] : -1;
     if (channels < 0) {
         y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED,
                               "ReorderInput: expected an image of four dims and known channels");
