@@ -45,6 +45,9 @@ typedef struct DeviceObject {
 } DeviceObject;
 extern PyTypeObject *py_device_type;
 int py_device_init(PyObject *module);
+
+/* ---- trial.c ---- */
+int py_trial_init(PyObject *module);
 /* A borrowed device that lives as long as the process: from NULL or None (cpu), a name, a Device.
  */
 DeviceObject *py_device_from(PyObject *o);

@@ -290,7 +290,7 @@ static bool release(PyObject *node) {
     return done;
 }
 
-/* Inputs and results that nobody else holds go as soon as a node is done with. */
+/* What nobody else holds goes now, not at the end of the walk. */
 static bool leave(const Walk *w, Visit *v) {
     const bool ok = w->retain || release(v->node);
     Py_CLEAR(v->inputs);

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/table.h"
 #include "facula/io.h"
 
