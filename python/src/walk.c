@@ -290,7 +290,7 @@ static bool release(PyObject *node) {
     return done;
 }
 
-/* What nobody else holds goes now, not at the end of the walk. */
+/* What nothing else holds goes now, not at the end of the walk. */
 static bool leave(const Walk *w, Visit *v) {
     const bool ok = w->retain || release(v->node);
     Py_CLEAR(v->inputs);
