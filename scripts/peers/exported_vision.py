@@ -131,8 +131,9 @@ def networks():
                        decoder_hidden_size=16)
     yield "depth-anything", seen(
         "DepthAnythingConfig", "DepthAnythingForDepthEstimation", size=56, patch_size=14,
-        backbone_config=hf.Dinov2Config(image_size=56, patch_size=14, out_indices=[1, 2, 2, 2],
-                                        reshape_hidden_states=False, apply_layernorm=True, **TOWER),
+        backbone_config=hf.Dinov2Config(image_size=56, patch_size=14, out_indices=[1, 2, 3, 4],
+                                        reshape_hidden_states=False, apply_layernorm=True,
+                                        **{**TOWER, "num_hidden_layers": 4}),
         reassemble_hidden_size=32, neck_hidden_sizes=[8, 16, 16, 16], fusion_hidden_size=16,
         head_hidden_size=8)
     yield "efficientnet", seen("EfficientNetConfig", "EfficientNetForImageClassification", size=64,
