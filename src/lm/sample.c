@@ -117,8 +117,31 @@ static int32_t choose(const fac_sampler *s, fac_token_chance *c, int64_t vocabul
     return draw(s, c, left, n);
 }
 
+/* Nothing changes the order of the logits. */
+static bool is_plain(const fac_sampler *s) {
+    const bool repeats = s->repeat > 0 && s->repeat != 1;
+    return !(s->temperature > 0) && !repeats && s->presence == 0 && s->frequency == 0 && !s->nbias;
+}
+
+static float larger(float a, float b) { return b > a ? b : a; }
+
+/* The first of the largest: maxima of lanes, then where it stands. */
+static int32_t largest_of(const float *x, int64_t n) {
+    enum { LANES = 16 };
+    float most[LANES];
+    int64_t k = 0, at = 0;
+    for (int l = 0; l < LANES; l++) most[l] = -INFINITY;
+    for (; k + LANES <= n; k += LANES)
+        for (int l = 0; l < LANES; l++) most[l] = larger(most[l], x[k + l]);
+    for (; k < n; k++) most[0] = larger(most[0], x[k]);
+    for (int l = 1; l < LANES; l++) most[0] = larger(most[0], most[l]);
+    while (at < n && x[at] != most[0]) at++;
+    return (int32_t)(at < n ? at : 0);
+}
+
 int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary,
                       const bool *allowed, const int32_t *past, int64_t n, fac_token_chance *room) {
+    if (!allowed && is_plain(s)) return largest_of(logits, vocabulary);
     for (int64_t k = 0; k < vocabulary; k++)
         room[k] = (fac_token_chance){ logits[k], (int32_t)k, 0 };
     for (int64_t k = 0; k < vocabulary && allowed; k++)
