@@ -9,6 +9,7 @@
     files    C sources of more than 400 lines
     rates    seconds and rates of a machine as numbers in a solver or the planner, instead of fields of a speed.c
     paths    comments and documents that name a file of this repository which is not there
+    merges   lines that a merge left where two sides disagreed
 
     python3 scripts/check_style.py [--list KIND] [--update]
 
@@ -150,7 +151,7 @@ def is_solver(name):
 
 def main():
     show = sys.argv[sys.argv.index("--list") + 1] if "--list" in sys.argv else None
-    counts = dict.fromkeys(["long", "joined", "nested", "words", "files", "rates", "paths"], 0)
+    counts = dict.fromkeys(["long", "joined", "nested", "words", "files", "rates", "paths", "merges"], 0)
 
     def found(kind, name, number, line):
         counts[kind] += 1
@@ -164,6 +165,9 @@ def main():
             continue
         text = (ROOT / name).read_text()
         lines = text.rstrip("\n").split("\n")
+        for number, line in enumerate(lines, 1):
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                found("merges", name, number, line)
         for number in wrong_words(text, name.endswith(CODE)):
             found("words", name, number, lines[number - 1])
         for number in [] if name.startswith("python/tests/") else lost_paths(name, text, name.endswith(CODE)):
