@@ -1,5 +1,5 @@
 /* Conversations by templates and by formats: which tokens they become, where the system's text
- * goes, what is refused.  scripts/check_chat.py compares published templates with Jinja. */
+ * goes, what is refused.  scripts/peers/check_chat.py compares published templates with Jinja. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

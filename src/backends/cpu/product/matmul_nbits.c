@@ -2,10 +2,10 @@
  *
  * Those of 4 bits are packed once, so that rows are lanes (nbits.h).  Where the node allows it and
  * the program does not want the highest precision, x is rounded to 8 bits in blocks, and products
- * are those of integers (simd/nbits_rounded.c).  Else x stays f32, and nothing is rounded but sums:
- * few rows of x meet codes in registers, so that a run takes as long as it takes to read them, and
- * for many rows panels become f32 in the caches of a core (panels.h).  Weights of 2 and 8 bits are
- * read where they lie and become f32, some rows at a time (slab.h). */
+ * are those of integers (simd/blocks/nbits_rounded.c).  Else x stays f32, and nothing is rounded
+ * but sums: few rows of x meet codes in registers, so that a run takes as long as it takes to read
+ * them, and for many rows panels become f32 in the caches of a core (panels.h).  Weights of 2 and 8
+ * bits are read where they lie and become f32, some rows at a time (slab.h). */
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"

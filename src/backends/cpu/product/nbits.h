@@ -1,5 +1,5 @@
 /* Products with weights of few bits in blocks, as ONNX Runtime's MatMulNBits has them, for each
- * instruction set (simd/nbits.c, simd/nbits_rounded.c). */
+ * instruction set (simd/blocks/nbits.c, simd/blocks/nbits_rounded.c). */
 #ifndef FACULA_CPU_NBITS_H
 #define FACULA_CPU_NBITS_H
 #include <stddef.h>
