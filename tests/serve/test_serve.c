@@ -161,7 +161,7 @@ static void what_is_wrong_is_named(void **state) {
         { "/v1/completions", "{\"prompt\":\"A\",\"logit_bias\":{\"x\":1}}", "logit_bias: " },
         { "/v1/completions", "{\"prompt\":\"A\",\"stream\":1}", "stream: true or false" },
         { "/v1/chat/completions", "{\"messages\":[]}", "messages: " },
-        { "/v1/chat/completions", "{\"messages\":[{\"role\":\"tool\",\"content\":\"\"}]}",
+        { "/v1/chat/completions", "{\"messages\":[{\"role\":\"robot\",\"content\":\"\"}]}",
           "role: " },
         { "/v1/chat/completions",
           "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}",
