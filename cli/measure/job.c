@@ -108,7 +108,9 @@ void job_unsettle(job *j) {
 }
 
 void job_close(job *j) {
-    job_unsettle(j);
+    if (!j->session) job_unsettle(j);
+    fac_session_free(j->session);
+    fac_lm_free(j->lm);
     model_free(&j->m);
     fac_device_free(j->device);
     *j = (job){ 0 };

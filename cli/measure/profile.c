@@ -295,4 +295,6 @@ const verb verb_profile = { .name = "profile",
                                     "where memory is.  Rates count the multiply-adds of the "
                                     "definition, so Winograd may pass 100 %; operands that stay "
                                     "in a\n"
-                                    "cache may, too." };
+                                    "cache may, too.\n"
+                                    "Of a language model, a GGUF file or a folder of Hugging Face, "
+                                    "it is a step of decoding: one token after 63 others." };

@@ -16,7 +16,7 @@
  *   WGMMA(d, p, q)  the instruction
  *   PARTS           the terms are done in parts, by several groups: the last of them adds up all,
  *                   in their order
- *   FOURS           y and what is read with it by fours (nvidia/epilogue.h), else one by one
+ *   FOURS           y and what is read with it by fours (nvidia/unit/epilogue.h), else one by one
  *                   (gemm_common.cl): neighbouring columns by neighbouring items, or with SWAP
  *                   neighbouring rows of the tile */
 #define IMAGES 0

@@ -1,0 +1,399 @@
+/* Tiles of convolutions of bits: see backends/cpu/bits/bits.h.
+ *
+ * With VPOPCNTDQ one instruction counts the bits of each lane: and, popcount,
+     add.  Elsewhere bits are
+ * counted in bytes (a table of 16 entries and vpshufb, cnt of NEON, or shifts and masks), which are
+ * added up for up to 31 words before they could overflow. */
+#include "backends/cpu/bits/bits.h"
+#include "backends/cpu/simd/vector.h"
+
+typedef uint32_t uvec __attribute__((vector_size(VL * 4)));
+
+#if VL == 16
+enum { RUN = 7 };
+#else
+enum { RUN = 2 };
+#endif
+enum { WORDS = 31 }; /* whose bytes add up to less than 256 */
+#include "backends/cpu/simd/bits/bits_kinds.h"
+
+INLINE uvec load_bits(const uint32_t *p) {
+    uvec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+INLINE uvec all_bits(uint32_t x) { return x - (uvec){ 0 }; }
+INLINE uvec held_bits(uvec v) { return (uvec)held((vec)v); }
+
+/* ---- bits of bytes ---- */
+
+INLINE uvec byte_counts(uvec v) {
+#if defined(__AVX512BW__)
+    const __m512i table =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    const __m512i low = _mm512_set1_epi8(15), x = (__m512i)v;
+    const __m512i a = _mm512_shuffle_epi8(table, _mm512_and_si512(x, low));
+    const __m512i b = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi32(x, 4), low));
+    return (uvec)_mm512_add_epi8(a, b);
+#elif defined(__AVX2__)
+    const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1,
+                                           2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+    const __m256i low = _mm256_set1_epi8(15), x = (__m256i)v;
+    const __m256i a = _mm256_shuffle_epi8(table, _mm256_and_si256(x, low));
+    const __m256i b = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi32(x, 4), low));
+    return (uvec)_mm256_add_epi8(a, b);
+#elif defined(__aarch64__)
+    return (uvec)vcntq_u8((uint8x16_t)v);
+#else
+    v -= (v >> 1) & 0x55555555u;
+    v = (v & 0x33333333u) + ((v >> 2) & 0x33333333u);
+    return (v + (v >> 4)) & 0x0f0f0f0fu;
+#endif
+}
+
+/* The four bytes of each lane. */
+INLINE uvec byte_sums(uvec v) {
+    v = (v & 0x00ff00ffu) + ((v >> 8) & 0x00ff00ffu);
+    return (v & 0xffffu) + (v >> 16);
+}
+
+INLINE void flush(uvec a[][2], int32_t *acc, const int n) {
+    UNROLL
+    for (int p = 0; p < n; p++)
+        for (int k = 0; k < 2; k++) {
+            uvec sum;
+            int32_t *to = acc + (2 * p + k) * VL;
+            memcpy(&sum, to, sizeof sum);
+            sum += byte_sums(a[p][k]);
+            memcpy(to, &sum, sizeof sum);
+            a[p][k] = (uvec){ 0 };
+        }
+}
+
+INLINE void step_bytes(uvec a[][2], const uint32_t *x, int64_t x_pixel, uvec w0, uvec w1,
+                       const int n) {
+    UNROLL
+    for (int p = 0; p < n; p++) {
+        const uvec v = all_bits(x[p * x_pixel]);
+        a[p][0] = held_bits(a[p][0] + byte_counts(v & w0));
+        a[p][1] = held_bits(a[p][1] + byte_counts(v & w1));
+    }
+}
+
+INLINE void tile_of_bytes(const fac_bit_tile *t, const int runs, const int n) {
+    uvec a[2][RUN][2];
+    const uint32_t *w = t->w;
+    int since = 0;
+    for (int q = 0; q < runs; q++) memset(a[q], 0, sizeof a[q]);
+    memset(t->acc0, 0, sizeof(uvec) * 2 * (size_t)n);
+    if (runs > 1) memset(t->acc1, 0, sizeof(uvec) * 2 * (size_t)n);
+    for (int r = 0; r < t->R; r++)
+        for (int s = 0; s < t->S; s++)
+            for (int k = 0; k < t->words;) {
+                const int64_t at = r * t->x_row + s * t->x_column + k;
+                const int left = t->words - k, part = left < WORDS - since ? left : WORDS - since;
+                for (int i = 0; i < part; i++, w += 2 * VL) {
+                    const uvec w0 = load_bits(w), w1 = load_bits(w + VL);
+                    step_bytes(a[0], t->x0 + at + i, t->x_pixel, w0, w1, n);
+                    if (runs > 1) step_bytes(a[1], t->x1 + at + i, t->x_pixel, w0, w1, n);
+                }
+                k += part;
+                since += part;
+                if (since < WORDS) continue;
+                flush(a[0], t->acc0, n);
+                if (runs > 1) flush(a[1], t->acc1, n);
+                since = 0;
+            }
+    flush(a[0], t->acc0, n);
+    if (runs > 1) flush(a[1], t->acc1, n);
+}
+
+#define TILE tile_plain
+#define TARGET
+#define BODY tile_of_bytes
+#include "backends/cpu/simd/bits/bits_tile.h"
+
+/* ---- bits of lanes ---- */
+
+#if VL == 16 && !defined(FAC_ROLLED)
+#define POPCOUNT __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512vpopcntdq")))
+#define INLINE_POPCOUNT static inline __attribute__((always_inline)) POPCOUNT
+
+INLINE_POPCOUNT void step_lanes(__m512i a[][2], const uint32_t *x, int64_t x_pixel, __m512i w0,
+                                __m512i w1, const int n) {
+    UNROLL
+    for (int p = 0; p < n; p++) {
+        const __m512i v = _mm512_set1_epi32((int)x[p * x_pixel]);
+        a[p][0] = _mm512_add_epi32(a[p][0], _mm512_popcnt_epi32(_mm512_and_si512(v, w0)));
+        __asm__("" : "+v"(a[p][0]));
+        a[p][1] = _mm512_add_epi32(a[p][1], _mm512_popcnt_epi32(_mm512_and_si512(v, w1)));
+        __asm__("" : "+v"(a[p][1]));
+    }
+}
+
+INLINE_POPCOUNT void put_lanes(__m512i a[][2], int32_t *acc, const int n) {
+    UNROLL
+    for (int p = 0; p < n; p++) {
+        _mm512_storeu_si512(acc + 2 * p * VL, a[p][0]);
+        _mm512_storeu_si512(acc + (2 * p + 1) * VL, a[p][1]);
+    }
+}
+
+INLINE_POPCOUNT void tile_of_lanes(const fac_bit_tile *t, const int runs, const int n) {
+    __m512i a[2][RUN][2];
+    const uint32_t *w = t->w;
+    UNROLL
+    for (int p = 0; p < n; p++)
+        a[0][p][0] = a[0][p][1] = a[1][p][0] = a[1][p][1] = _mm512_setzero_si512();
+    for (int r = 0; r < t->R; r++)
+        for (int s = 0; s < t->S; s++) {
+            const uint32_t *x0 = t->x0 + r * t->x_row + s * t->x_column;
+            const uint32_t *x1 = runs > 1 ? t->x1 + r * t->x_row + s * t->x_column : x0;
+            for (int k = 0; k < t->words; k++, w += 2 * VL) {
+                const __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + VL);
+                step_lanes(a[0], x0 + k, t->x_pixel, w0, w1, n);
+                if (runs > 1) step_lanes(a[1], x1 + k, t->x_pixel, w0, w1, n);
+            }
+        }
+    put_lanes(a[0], t->acc0, n);
+    if (runs > 1) put_lanes(a[1], t->acc1, n);
+}
+
+#define TILE tile_popcount
+#define TARGET POPCOUNT
+#define BODY tile_of_lanes
+#include "backends/cpu/simd/bits/bits_tile.h"
+#endif
+
+#include "backends/cpu/simd/bits/bits_levels.h"
+
+static void count(const uint32_t *x, int64_t x_pixel, int words, int64_t pixels, int32_t *to) {
+    for (int64_t p = 0; p < pixels; p++, x += x_pixel) {
+        int sum = 0;
+        for (int k = 0; k < words; k++) sum += __builtin_popcount(x[k]);
+        to[p] = sum;
+    }
+}
+
+/* ---- the end of a tile ---- */
+
+INLINE vec as_float(ivec v) { return __builtin_convertvector(v, vec); }
+
+INLINE ivec load_counts(const int32_t *p) {
+    ivec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* Half the product of plane m of weights with plane j of pixel p, pixels of 0 and 1: exact. */
+INLINE vec half_product(const fac_bit_finish *t, int m, int j, int p) {
+    return as_float(load_counts(t->acc[m] + j * t->plane + p * t->pixel)) -
+           t->halves[j * FAC_BIT_RUN + p];
+}
+
+/* The product of plane m of weights with plane j of pixel p. */
+INLINE ivec product_of(const fac_bit_finish *t, int m, int j, int p, const bool inside) {
+    ivec d = load_counts(t->acc[m] + j * t->plane + p * t->pixel);
+    d = d + d - t->sums[j * FAC_BIT_RUN + p];
+    return inside ? d + d - load_counts(t->inside[p] + m * t->inside_plane) : d;
+}
+
+/* y of a pixel, of so many planes of weights and of pixels. */
+INLINE vec number_of(const fac_bit_finish *t, const vec f[FAC_BIT_PLANES], vec y, int p,
+                     const int of_weights, const int planes, const bool inside) {
+    UNROLL
+    for (int m = 0; m < of_weights; m++) {
+        vec sum = { 0 };
+        UNROLL
+        for (int j = 0; j < planes; j++) {
+            if (inside)
+                sum += t->u[j] * as_float(product_of(t, m, j, p, true));
+            else
+                sum += 2 * t->u[j] * half_product(t, m, j, p);
+        }
+        y += f[m] * sum;
+    }
+    return y;
+}
+
+/* The bits of a pixel in one plane: a vector is two bytes, one, or half of one. */
+INLINE void put_bits(const fac_bit_finish *t, int p, int plane, unsigned bits, unsigned valid) {
+    uint8_t *to = t->q + p * t->q_pixel + plane * t->q_plane;
+#if VL == 16
+    const uint16_t both = (uint16_t)(bits & valid);
+    memcpy(to, &both, sizeof both);
+#elif VL == 8
+    *to = (uint8_t)(bits & valid);
+#else
+    *to = (uint8_t)((*to & ~(LANES << t->q_shift)) | (bits & valid) << t->q_shift);
+#endif
+}
+
+static unsigned valid_of(const fac_bit_finish *t) {
+    return t->channels < VL ? (1u << t->channels) - 1 : LANES;
+}
+
+/* As vector_bits has them. */
+INLINE int planes_of(const fac_bit_levels *l, const int kind) {
+    if (kind == ANY) return l->planes;
+    return kind == TWO ? 2 : 1;
+}
+
+INLINE void put_codes(const fac_bit_finish *t, vec y, int p, const int kind, unsigned valid) {
+    unsigned bits[FAC_BIT_PLANES];
+    vector_bits(t->codes, y, kind, bits);
+    for (int j = 0; j < planes_of(t->codes, kind); j++) put_bits(t, p, j, bits[j], valid);
+}
+
+enum { NONE = -1 }; /* a kind: no codes */
+
+INLINE void finish_as(const fac_bit_finish *t, const int of_weights, const int planes,
+                      const bool inside, const int kind) {
+    vec f[FAC_BIT_PLANES];
+    const vec b = load(t->b);
+    const bool q_relu = kind != NONE && needs_relu(t->codes);
+    const unsigned valid = valid_of(t);
+    for (int m = 0; m < of_weights; m++) f[m] = load(t->f[m]);
+    for (int p = 0; p < t->n; p++) {
+        vec y = number_of(t, f, b, p, of_weights, planes, inside);
+        if (t->z) y += load(t->z + p * t->z_pixel);
+        if (t->relu) y = vmax(y, all(0));
+        if (t->y) store(t->y + p * t->y_pixel, y);
+        if (q_relu) y = vmax(y, all(0));
+        if (kind != NONE) put_codes(t, y, p, kind, valid);
+    }
+}
+
+INLINE void finish_of(const fac_bit_finish *t, const int of_weights, const int planes,
+                      const bool inside) {
+    const int kind = t->codes ? kind_of(t->codes) : NONE;
+    if (kind == NONE)
+        finish_as(t, of_weights, planes, inside, NONE);
+    else if (kind == TWO)
+        finish_as(t, of_weights, planes, inside, TWO);
+    else if (kind == ONE)
+        finish_as(t, of_weights, planes, inside, ONE);
+    else if (kind == SIGNS)
+        finish_as(t, of_weights, planes, inside, SIGNS);
+    else
+        finish_as(t, of_weights, planes, inside, ANY);
+}
+
+INLINE unsigned at_least(ivec a, ivec b) {
+#if defined(__AVX512F__)
+    return _mm512_cmpge_epi32_mask((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+    const __m256i less = _mm256_cmpgt_epi32((__m256i)b, (__m256i)a);
+    return ~(unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(less));
+#else
+    const ivec more = a >= b;
+    unsigned bits = 0;
+    for (int k = 0; k < VL; k++) bits |= (unsigned)(more[k] & 1) << k;
+    return bits;
+#endif
+}
+
+/* Of one base of weights, and of pixels whose planes are whole multiples: whole numbers against
+ * limits. */
+INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int kind,
+                     const bool inside, const int planes) {
+    const fac_bit_levels *l = t->codes;
+    const ivec turn = load_counts(t->limits);
+    const unsigned valid = valid_of(t);
+    ivec limit[FAC_BIT_THRESHOLDS];
+    for (int k = 0; k < thresholds; k++)
+        limit[k] = load_counts(t->limits + (k + 1) * t->limits_row);
+    for (int p = 0; p < t->n; p++) {
+        ivec d = product_of(t, 0, 0, p, inside);
+        if (planes > 1) d *= t->times[0];
+        UNROLL
+        for (int j = 1; j < planes; j++) d += t->times[j] * product_of(t, 0, j, p, false);
+        d ^= turn;
+        unsigned m[FAC_BIT_THRESHOLDS], bits[FAC_BIT_PLANES] = { 0 };
+        UNROLL
+        for (int k = 0; k < thresholds; k++) m[k] = at_least(d, limit[k]);
+        if (kind == ANY)
+            bits_of(l, m, bits);
+        else if (kind == TWO) {
+            bits[0] = m[0] ^ m[1] ^ m[2];
+            bits[1] = m[1];
+        } else
+            bits[0] = m[0];
+        for (int j = 0; j < planes_of(l, kind); j++) put_bits(t, p, j, bits[j], valid);
+    }
+}
+
+static void limit(const fac_bit_finish *t) {
+    const int kind = kind_of(t->codes);
+    const bool inside = t->inside[0];
+    if (kind == ANY)
+        limit_of(t, t->codes->thresholds, ANY, inside, t->planes);
+    else if (kind == TWO && t->planes == 2)
+        limit_of(t, 3, TWO, false, 2);
+    else if (kind == TWO)
+        limit_of(t, 3, TWO, inside, t->planes);
+    else if (t->planes > 1)
+        limit_of(t, 1, ONE, false, t->planes);
+    else if (inside)
+        limit_of(t, 1, ONE, true, 1);
+    else
+        limit_of(t, 1, ONE, false, 1);
+}
+
+static void finish(const fac_bit_finish *t) {
+    const bool inside = t->inside[0];
+    if (t->codes && t->limits)
+        limit(t);
+    else if (inside && t->of_weights == 1)
+        finish_of(t, 1, 1, true);
+    else if (inside)
+        finish_of(t, t->of_weights, 1, true);
+    else if (t->of_weights == 1 && t->planes == 1)
+        finish_of(t, 1, 1, false);
+    else if (t->of_weights == 1 && t->planes == 2)
+        finish_of(t, 1, 2, false);
+    else if (t->of_weights == 2 && t->planes == 2)
+        finish_of(t, 2, 2, false);
+    else if (t->of_weights == 2 && t->planes == 1)
+        finish_of(t, 2, 1, false);
+    else
+        finish_of(t, t->of_weights, t->planes, false);
+}
+
+#include "backends/cpu/simd/bits/bits_words.h"
+
+extern const fac_bit_kernels FAC_SIMD(fac_bits);
+const fac_bit_kernels FAC_SIMD(fac_bits) = {
+#if VL == 16
+    .name = "tables",
+    .share = 8,
+#elif defined(__AVX2__)
+    .name = "tables",
+    .share = 6,
+#else
+    .name = "portable",
+    .share = 2.5,
+#endif
+    .lanes = VL,
+    .run = RUN,
+    .tile = tile_plain,
+    .finish = finish,
+    .words = codes_of_words,
+    .pack = pack,
+    .count = count
+};
+#if VL == 16
+#if defined(FAC_ROLLED)
+#define tile_popcount tile_plain
+#endif
+extern const fac_bit_kernels fac_bits_popcount;
+const fac_bit_kernels fac_bits_popcount = { .name = "popcount",
+                                            .share = 17,
+                                            .lanes = VL,
+                                            .run = RUN,
+                                            .tile = tile_popcount,
+                                            .finish = finish,
+                                            .words = codes_of_words,
+                                            .pack = pack,
+                                            .count = count };
+#endif
