@@ -1,6 +1,6 @@
 #!/bin/sh
-# What is given and would do nothing is refused, with words that say why, instead of being taken
-# for something; so are arguments that are too many, and numbers in forms that nobody writes.
+# An option that would do nothing is refused, with words that say why.  The same holds for one
+# argument too many, an empty name of a file, and numbers such as " 3" and 0x10.
 # usage: idle.sh FACULA
 . "$(dirname "$0")/expect.sh"
 
