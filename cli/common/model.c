@@ -183,7 +183,7 @@ static int load_text(const char *path, model *m) {
     }
     fac_read_free(text);
     if (!f) return fail_text("out of memory");
-    return status ? fail(&err) : EXIT_OK;
+    return status ? fail_text("%s: %s", path, err.text) : EXIT_OK;
 }
 
 const char *link_root;

@@ -143,8 +143,17 @@ static void note_given(const option *o) {
     if (!option_given(o->to) && given.n < GIVEN) given.to[given.n++] = o->to;
 }
 
+/* What names a file or a folder is not empty, but where that means none. */
+static bool must_have_name(const option *o) {
+    return o->value && strcmp(o->name, "--wisdom") &&
+           (!strcmp(o->value, "DIR") || !strncmp(o->value, "FILE", 4) ||
+            !strcmp(o->value, "MODEL"));
+}
+
 static int set(const verb *v, const option *o, const char *text) {
     note_given(o);
+    if (text && !*text && must_have_name(o))
+        return usage_error(v, "%s needs %s, not \"\"", o->name, o->value);
     switch (o->kind) {
     case OPTION_FLAG:
         *(bool *)o->to = true;

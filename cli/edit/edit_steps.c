@@ -372,7 +372,9 @@ int edit_step(edit_context *c, const ordered *s, fac_graph **g) {
     fac_graph *next = NULL;
     while (strcmp(table[k].name, s->name)) k++;
     c->what[0] = 0;
-    if (table[k].work(c, s->text ? s->text : "", *g, &next, &err))
+    const fac_status status = table[k].work(c, s->text ? s->text : "", *g, &next, &err);
+    if (status && !*err.text) return EXIT_FAILED; /* EDIT_SAID */
+    if (status)
         return fail_text("%s%s%s: %s", s->name, s->text ? " " : "", s->text ? s->text : "",
                          err.text);
     if (!next) return EXIT_OK; /* done by an earlier step */

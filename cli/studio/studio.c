@@ -61,7 +61,6 @@ static bool is_model(const char *name) {
 
 static int run(list args) {
     fac_error err = { 0 };
-    fac_device *device = NULL;
     fac_studio *s;
     sigset_t ends;
     const int wrong = arguments_fit(verb_find("studio"), args, 0, 1, "");
@@ -70,10 +69,6 @@ static int run(list args) {
         return fail_text("%s: %s; a name of the zoo begins with zoo:", args.at[0], strerror(errno));
     if (o.open && o.no_open)
         return usage_error(verb_find("studio"), "--open or --no-open, not both");
-    if (o.data && !is_folder(o.data))
-        return fail_text("--data %s: there is no such folder", o.data);
-    if (o.device && fac_device_open(o.device, NULL, &device, &err)) return fail(&err);
-    fac_device_free(device); /* the pages open theirs */
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);

@@ -64,8 +64,6 @@ refused 'there is no ""' summary m.txt --columns ''
 for verb in 'run m.txt --random' 'evaluate run' 'predict run 0,0' 'train toy:xor' 'show m.txt'; do
     refused 'there is no such folder' $verb --link-root m.txt
 done
-expect 1 'there is no such folder' "$facula" studio --data none; one_line
-expect 1 'no device "none"' "$facula" studio --device none; one_line
 
 # one argument too many is named, and one that is empty is none
 for verb in show summary inspect export bench profile reduce edit pack serve chat; do
@@ -84,6 +82,16 @@ refused '"more" is one argument too many' tune --list more
 refused '"more" is one argument too many' studio m.txt more
 refused 'which two models?' verify m.txt ''
 refused 'which two models?' diff '' m.txt
+
+# names of files and folders
+for option in 'run m.txt --output-dir' 'run m.txt --labels' 'export m.txt -o' 'run m.txt --weights' \
+    'train toy:xor --out' 'evaluate run --against' 'show m.txt --link-root'; do
+    refused ', not ""' $option ''
+done
+expect 0 'y f32' "$facula" run m.txt x.npy --wisdom ''
+expect 1 'x.npy is a NumPy array, no model' "$facula" edit m.txt -o e.onnx --append x.npy; one_line
+printf 'nothing\n' >wrong.txt
+expect 1 'wrong.txt: line 1:' "$facula" run wrong.txt --random; one_line
 
 # numbers
 for text in ' 3' '0x10' '0X1'; do
