@@ -169,8 +169,12 @@ INLINE_POPCOUNT void tile_of_lanes(const fac_bit_tile *t, const int runs, const 
 
 static void count(const uint32_t *x, int64_t x_pixel, int words, int64_t pixels, int32_t *to) {
     for (int64_t p = 0; p < pixels; p++, x += x_pixel) {
-        int sum = 0;
-        for (int k = 0; k < words; k++) sum += __builtin_popcount(x[k]);
+        int sum = 0, k = 0;
+        for (uint64_t two; k + 2 <= words; k += 2) {
+            memcpy(&two, x + k, sizeof two);
+            sum += __builtin_popcountll(two);
+        }
+        for (; k < words; k++) sum += __builtin_popcount(x[k]);
         to[p] = sum;
     }
 }
