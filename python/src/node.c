@@ -160,12 +160,10 @@ static PyObject *spread(uint64_t mask, Py_ssize_t n, PyObject *grads) {
     return list;
 }
 
-/* vjp([d result...], create_graph): gradients by the inputs, None where none is wanted. */
-static PyObject *vjp(PyObject *o, PyObject *args) {
+PyObject *py_node_vjp(PyObject *o, PyObject *list, bool create) {
     NodeObject *self = (NodeObject *)o;
-    PyObject *list, *in[PY_PORTS];
-    int create = 0, n = 0;
-    if (!PyArg_ParseTuple(args, "O!p:vjp", &PyList_Type, &list, &create)) return NULL;
+    PyObject *in[PY_PORTS];
+    int n = 0;
     if (!self->inputs) {
         PyErr_SetString(
             PyExc_RuntimeError,
@@ -199,6 +197,14 @@ static PyObject *vjp(PyObject *o, PyObject *args) {
     return grads ? spread(mask, PyTuple_Size(self->inputs), grads) : NULL;
 }
 
+/* vjp([d result...], create_graph) */
+static PyObject *vjp(PyObject *o, PyObject *args) {
+    PyObject *list;
+    int create = 0;
+    if (!PyArg_ParseTuple(args, "O!p:vjp", &PyList_Type, &list, &create)) return NULL;
+    return py_node_vjp(o, list, create);
+}
+
 int py_node_emit(PyObject *o, fac_graph *g, int n, fac_value *const in[], fac_value *out[]) {
     fac_error err;
     if (Py_TYPE(o) != node_type || n != ((NodeObject *)o)->f->nin) {
@@ -214,6 +220,9 @@ int py_node_emit(PyObject *o, fac_graph *g, int n, fac_value *const in[], fac_va
                         "a call without results cannot be written into a graph");
     return -1;
 }
+
+bool py_is_node(PyObject *o) { return Py_TYPE(o) == node_type; }
+void py_node_release(PyObject *node) { clear(node); }
 
 static PyObject *release(PyObject *o, PyObject *none) {
     (void)none;

@@ -20,6 +20,12 @@ int py_node_init(PyObject *module);
 NodeObject *py_node_new(Function *f, const fac_op *op, int n, PyObject *const in[],
                         fac_tensor *const out[]);
 
+bool py_is_node(PyObject *o);
+/* A list of the gradients by the inputs, None where none is wanted, from a list of those by the
+ * results; create: they have a history. */
+PyObject *py_node_vjp(PyObject *node, PyObject *incoming, bool create);
+void py_node_release(PyObject *node); /* forgets inputs and results */
+
 /* ---- record.c ---- */
 /* Runs f, and records the call where gradients go through it; in[]: Tensors, or None where one is
  * absent. */

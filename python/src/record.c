@@ -142,6 +142,21 @@ PyObject *py_record_call(Function *f, const fac_op *op, int n, PyObject *const i
     return y;
 }
 
+PyObject *py_call_plain(Function *f, int n, PyObject *const in[], DeviceObject *device) {
+    fac_tensor *given[PY_PORTS], *out[PY_PORTS];
+    fac_lazy *lazy[PY_PORTS];
+    const bool later = py_lazy_on();
+    if (later && !py_lazy_call(f, device, n, in, lazy)) return NULL;
+    for (int i = 0; i < n && !later; i++)
+        if (!(given[i] = py_value(in[i]))) return NULL;
+    if (!later && !py_function_run(f, given, out)) return NULL;
+    PyObject *y = wrap(f, out, later ? lazy : NULL, device, NULL, false);
+    PyObject *tuple = y && f->nout == 1 ? PyTuple_Pack(1, y) : NULL;
+    if (!y || f->nout != 1) return y;
+    Py_DECREF(y);
+    return tuple;
+}
+
 PyObject *py_apply_op(const fac_op *op, const char *attrs, int want, int n, PyObject *const in[]) {
     TensorObject *given[PY_PORTS];
     DeviceObject *device = NULL;

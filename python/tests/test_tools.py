@@ -156,3 +156,18 @@ def test_report_is_the_command_s(tmp_path):
             assert fac.report(tmp_path / "m.onnx", name="m.onnx") == (tmp_path / "a.html").read_text(encoding="utf-8")
         finally:
             locale.setlocale(locale.LC_NUMERIC, before)
+
+
+def test_devices_outlive_their_driver(tmp_path):
+    """A driver that ends the process that opens it costs the devices, not the process."""
+    compiler = shutil.which("cc")
+    if not compiler or not any(d["name"].startswith("opencl") for d in fac.devices()):
+        pytest.skip("needs a C compiler and a loader of OpenCL")
+    source = tmp_path / "ends.c"
+    source.write_text("#include <stdlib.h>\n__attribute__((constructor)) static void end(void) { abort(); }\n")
+    subprocess.run([compiler, "-shared", "-fPIC", str(source), "-o", str(tmp_path / "ends.so")], check=True)
+    (tmp_path / "ends.icd").write_text(f"{tmp_path / 'ends.so'}\n")
+    env = {**os.environ, "OCL_ICD_VENDORS": str(tmp_path), "OCL_ICD_FILENAMES": "", "FACULA_CACHE": str(tmp_path / "cache")}
+    code = "import facula as fac; print([d['name'] for d in fac.devices()])"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.strip() == "['cpu']" and "ends the process" in done.stderr

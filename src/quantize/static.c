@@ -2,17 +2,18 @@
  *
  * The model stays as it is, in floats; what its layers read and give goes through quantize_linear
  * and dequantize_linear, and weights are stored as bytes (ONNX's QDQ form).  What runs such a model
- * makes integer kernels of it: here, src/passes/quantized.c.  So bytes are put where these find
- * them: around convolutions and products, sums and products of two such values, means over planes,
- * concats and what only moves elements.  A relu or clip after a layer stays between it and its
- * bytes, whose range begins at 0 then, and what moves elements has the scale of what it moves. */
+ * makes integer kernels of it: here, src/passes/quantized/quantized.c.  So bytes are put where
+ * these find them: around convolutions and products, sums and products of two such values, means
+ * over planes, concats and what only moves elements.  A relu or clip after a layer stays between it
+ * and its bytes, whose range begins at 0 then, and what moves elements has the scale of what it
+ * moves. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
 #include "passes/passes.h"
-#include "passes/single.h"
+#include "passes/common/single.h"
 #include "quantize/quantize.h"
 
 /* ---- which values become bytes ---- */

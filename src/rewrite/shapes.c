@@ -11,7 +11,7 @@
 #include "op_list.h"
 #include "ops/shape.h"
 #include "graph/attr.h"
-#include "passes/frozen.h"
+#include "passes/common/frozen.h"
 #include "passes/passes.h"
 
 /* Transposing that moves dims of 1 only. */

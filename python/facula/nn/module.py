@@ -62,9 +62,10 @@ class Module:
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        for part in ("_parameters", "_modules", "_buffers"):
-            found = self.__dict__.get(part, {})
-            if name in found:
+        own = self.__dict__
+        for part in ("_modules", "_parameters", "_buffers"):
+            found = own.get(part)
+            if found and name in found:
                 return found[name]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
@@ -154,17 +155,21 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for hook in list(self._forward_pre_hooks):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
+        own = self.__dict__
+        if own["_forward_pre_hooks"]:
+            for hook in list(own["_forward_pre_hooks"]):
+                changed = hook(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
         y = self.forward(*args, **kwargs)
-        for hook in list(self._forward_hooks):
-            changed = hook(self, args, y)
-            if changed is not None:
-                y = changed
-        if args and all(isinstance(a, Tensor) for a in args):
-            self.__dict__["_last_inputs"] = tuple((a.shape if a.dtype.name == "float32" else a.detach()) for a in args)
+        if own["_forward_hooks"]:
+            for hook in list(own["_forward_hooks"]):
+                changed = hook(self, args, y)
+                if changed is not None:
+                    y = changed
+        like = _facula.likes(args)                          # what export() takes for an example
+        if like is not None:
+            own["_last_inputs"] = like
         return y
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> autograd.RemovableHandle:

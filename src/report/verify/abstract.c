@@ -14,7 +14,7 @@
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
-#include "passes/frozen.h"
+#include "passes/common/frozen.h"
 #include "report/verify/residue.h"
 #include "report/verify/verify.h"
 

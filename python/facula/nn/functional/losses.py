@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
-
 from ... import _facula, functional as T
 from ..._facula import Tensor, apply
 from ...dtypes import int64
@@ -27,10 +25,9 @@ def _check_labels(who: str, labels: Tensor, classes: int, ignore_index: int) -> 
     """Labels that are there already, as those of data sets are, must be some of the classes."""
     if not labels._is_there or not labels.device.name.startswith("cpu"):
         return
-    array = np.asarray(labels)
-    wrong = array[((array < 0) | (array >= classes)) & (array != ignore_index)]
-    if wrong.size:
-        raise IndexError(f"{who}: label {wrong.flat[0]} of {classes} classes")
+    wrong = _facula.outside(labels, classes, ignore_index)
+    if wrong is not None:
+        raise IndexError(f"{who}: label {wrong} of {classes} classes")
 
 
 def _same_shapes(who: str, x: Tensor, target: Tensor) -> None:

@@ -3,9 +3,9 @@
  *
  * y[k][p][q] = b[k] + sum over c in k's group, r, s of x[c][p stride + r dilation - pad][...]
  * w[k][c][r][s],  with groups of 1 (depthwise), or of 2, 4 or 8 channels, of which a vector holds
- * several.  Lanes are output channels; rows of outputs go through simd/depthwise.c, padding is the
- * zero halo of x.  Any kernel, stride, dilation, padding; f32.  Depthwise is bound by memory: an
- * item is a band of rows, the share that the layer before left in this cache. */
+ * several.  Lanes are output channels; rows of outputs go through simd/conv/depthwise.c, padding is
+ * the zero halo of x.  Any kernel, stride, dilation, padding; f32.  Depthwise is bound by memory:
+ * an item is a band of rows, the share that the layer before left in this cache. */
 #include <limits.h>
 #include "backends/cpu/conv/conv_common.h"
 #include "cpu_solvers.h"

@@ -3,9 +3,9 @@
  *
  * y[k][p][q] = b[k] + sum over c, r, s of x[c][p stride + r dilation - pad][...] w[k][c][r][s]:  a
  * tile of pixels and 2 vectors of output channels stays in registers over the whole sum
- * (simd/tile.c); the padding is the zero halo of x, so there is no border code.  Any kernel,
- * stride, dilation and padding.  f32, one rounding a term: as accurate as the textbook loop, or
- * more where channels are added up in slices.
+ * (simd/product/tile.c); the padding is the zero halo of x, so there is no border code.  Any
+ * kernel, stride, dilation and padding.  f32, one rounding a term: as accurate as the textbook
+ * loop, or more where channels are added up in slices.
  *
  * Groups: where they are whole channel blocks, a chunk of output channels sees the blocks of its
  * group.  Any other groups share blocks; there a chunk sees all channels of the groups that it

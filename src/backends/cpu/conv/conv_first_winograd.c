@@ -1,6 +1,6 @@
 /* conv2d/first_winograd: the first layer of a network as conv2d/first has it, with about half its
- * multiplications, by Winograd's transforms along x (simd/winograd_row.c): kernels of 3 columns at
- * stride 1, of 7 at stride 2 and of 11 at stride 4.
+ * multiplications, by Winograd's transforms along x (simd/conv/winograd_row.c): kernels of 3
+ * columns at stride 1, of 7 at stride 2 and of 11 at stride 4.
  *
  *   V[c][row][point][tile] = rows of x transformed
  *   M[point][k][tile] = sum over c, r of U[k][point][c][r] V     y = M back
@@ -248,8 +248,8 @@ static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 typedef double filters[FAC_WINOGRAD_ROW_POINTS][FAC_WINOGRAD_ROW_OUT];
 
-/* G of the points of simd/winograd_row.c: row i is 1, p_i, p_i^2 ... divided by prod over j != i of
- * (p_i - p_j), the last one 0 ... 0 1. */
+/* G of the points of simd/conv/winograd_row.c: row i is 1, p_i, p_i^2 ... divided by prod over j !=
+ * i of (p_i - p_j), the last one 0 ... 0 1. */
 static void filters_of(int taps, filters G) {
     static const double two[] = { 0, 0.75, -0.75, 1.5 };
     static const double three[] = { 0, 0.70710678118654752, -0.70710678118654752,

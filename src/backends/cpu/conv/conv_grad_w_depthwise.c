@@ -1,9 +1,9 @@
 /* conv2d_grad_w/depthwise: gradients of the weights of depthwise convolutions on blocked images.
  *
  * dw[c][r][s] = sum over images, p, q of x[c][p stride + r dilation - pad][...] dy[c][p][q]:  lanes
- * are channels, each tap is a vector of sums (simd/depthwise_grad.c); the padding is the zero halo
- * of x.  Bound by memory.  Where blocks of channels are few, the rows of all images are dealt out
- * in parts, whose number follows from the shape alone: no number of threads changes a bit. Any
+ * are channels, each tap is a vector of sums (simd/conv/depthwise_grad.c); the padding is the zero
+ * halo of x.  Bound by memory.  Where blocks of channels are few, the rows of all images are dealt
+ * out in parts, whose number follows from the shape alone: no number of threads changes a bit. Any
  * kernel, stride, dilation, padding; f32. */
 #include <limits.h>
 #include <string.h>

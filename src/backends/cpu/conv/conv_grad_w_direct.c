@@ -2,10 +2,10 @@
  *
  * dw[k][c][r][s] = sum over images, p, q of x[c][p stride + r dilation - pad][...] dy[k][p][q]: for
  * each tap a tile of channels times 2 vectors of output channels stays in registers while the
- * pixels of a strip pass (simd/outer.c).  Strips of some rows of one block of x and two of dy stay
- * in the first cache while all taps use them; the padding is the zero halo of x.  A 1 x 1 kernel
- * computes little with a strip, so an item takes as many blocks of x and chunks of dy as the sums
- * leave room for, and reads each strip of them from memory once:
+ * pixels of a strip pass (simd/product/outer.c).  Strips of some rows of one block of x and two of
+ * dy stay in the first cache while all taps use them; the padding is the zero halo of x.  A 1 x 1
+ * kernel computes little with a strip, so an item takes as many blocks of x and chunks of dy as the
+ * sums leave room for, and reads each strip of them from memory once:
  *
  *     bytes read = x K / (chunks 32) + dy C / (blocks 16)
  *

@@ -2,8 +2,8 @@
  * multiplications, on blocked images; conv2d/winograd_2x2_strided and _4x4_strided: 3 x 3 of stride
  * 2, of whole blocks of channels; conv2d_max_pool likewise but for these, 2 x 2 windows being
  * pooled on the way out, and conv2d_grad_x likewise but for the last three (conv_common.h).  Groups
- * of whole channel blocks one after the other (simd/winograd.c has the mathematics; Lavin and Gray,
- * "Fast algorithms for convolutional neural networks", CVPR 2016).
+ * of whole channel blocks one after the other (simd/conv/winograd.c has the mathematics; Lavin and
+ * Gray, "Fast algorithms for convolutional neural networks", CVPR 2016).
  *
  *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c]
  *       V[point][c][tile]     y = M back

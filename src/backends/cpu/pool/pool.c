@@ -1,5 +1,5 @@
 /* max_pool2d/blocked, avg_pool2d/blocked: pooling of blocked images, a row of one channel block at
- * a time (simd/pool.c).
+ * a time (simd/conv/pool.c).
  *
  * Taps outside of x are left out by their numbers, not by the halo, so the input needs none.  f32;
  * the maximum is exact, the mean is a sum of at most R rows and S columns and one division. */

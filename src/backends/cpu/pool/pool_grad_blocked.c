@@ -1,6 +1,6 @@
 /* max_pool2d_grad/blocked, avg_pool2d_grad/blocked: gradients of pooling on blocked images, a plane
- * of one channel block at a time (simd/pool_grad.c); f32.  Windows overlap, so an item owns a plane
- * of dx, which it sets to zero first. */
+ * of one channel block at a time (simd/conv/pool_grad.c); f32.  Windows overlap, so an item owns a
+ * plane of dx, which it sets to zero first. */
 #include <limits.h>
 #include <string.h>
 #include "backends/cpu/device/blocked.h"

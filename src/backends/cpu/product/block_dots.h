@@ -1,5 +1,5 @@
 /* Products of weights in blocks with rows of 8-bit numbers, for each instruction set
- * (simd/block_dots.c). */
+ * (simd/blocks/block_dots.c). */
 #ifndef FACULA_CPU_BLOCK_DOTS_H
 #define FACULA_CPU_BLOCK_DOTS_H
 #include <stddef.h>

@@ -3,10 +3,10 @@
  *
  * Weights are read where they lie, most often in the mapped file: there is no packed copy, and a
  * run takes as long as it takes to read them.  With few rows of x, each of them is rounded to 8
- * bits in blocks of 32 and the products are those of integers (simd/block_dots.c), for types that
- * have such kernels and unless the program wants the highest precision.  Else some rows of weights
- * at a time become f32 in the caches of a core, and meet x there: by dots for few rows, as a matrix
- * product for many. */
+ * bits in blocks of 32 and the products are those of integers (simd/blocks/block_dots.c), for types
+ * that have such kernels and unless the program wants the highest precision.  Else some rows of
+ * weights at a time become f32 in the caches of a core, and meet x there: by dots for few rows, as
+ * a matrix product for many. */
 #include <string.h>
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/block_dots.h"

@@ -5,11 +5,10 @@
  * it lies, once, in pieces that are brought into the form of the register tile inside the first
  * cache.  Time is that of reading it.
  *   linear   y[m][o] = sum over i of x[m][i] w[o][i]:  sums run along the rows of w: dot products
- *            (simd/dots.c); of more rows than MOST_DOTS, where arithmetic is what takes time, w is
- *            the left side of a product:  y^T = w x^T
- *   matmul   y[m][n] = sum over k of a[m][k] b[k][n]:  sums run across the rows of b, some of which
- *            are added to y at a time
- * The order of a sum does not depend on how the work is shared out. */
+ *            (simd/product/dots.c); of more rows than MOST_DOTS, where arithmetic is what takes
+ * time, w is the left side of a product:  y^T = w x^T matmul   y[m][n] = sum over k of a[m][k]
+ * b[k][n]:  sums run across the rows of b, some of which are added to y at a time The order of a
+ * sum does not depend on how the work is shared out. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>

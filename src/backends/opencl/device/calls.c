@@ -263,12 +263,17 @@ void fac_cl_plan_done(fac_device *d, void *arg) {
     fac_release(plan);
 }
 
-fac_status fac_cl_plan_run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+fac_status fac_cl_plan_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
                            fac_span work, fac_error *err) {
+    return fac_cl_plan_run_from(plan, 0, d, in, out, work, err);
+}
+
+fac_status fac_cl_plan_run_from(const void *arg, int first, fac_device *d, const fac_span *in,
+                                const fac_span *out, fac_span work, fac_error *err) {
     const fac_cl_plan *plan = arg;
     fac_opencl *o = fac_opencl_of(d);
     fac_span complaints = { 0 };
-    for (int i = 0; i < plan->calls; i++) {
+    for (int i = first; i < plan->calls; i++) {
         const fac_cl_call *c = &plan->call[i];
         int64_t words[FAC_CL_BUFFERS + FAC_CL_NUMBERS];
         fac_cl_arg args[1 + FAC_CL_BUFFERS];

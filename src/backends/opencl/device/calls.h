@@ -116,4 +116,7 @@ int fac_cl_width(const fac_opencl *o, fac_dtype computing);
 void fac_cl_plan_done(fac_device *d, void *plan);
 fac_status fac_cl_plan_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
                            fac_span work, fac_error *err);
+/* Without the calls before this one. */
+fac_status fac_cl_plan_run_from(const void *plan, int first, fac_device *d, const fac_span *in,
+                                const fac_span *out, fac_span work, fac_error *err);
 #endif

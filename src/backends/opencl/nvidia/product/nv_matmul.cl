@@ -19,7 +19,7 @@
  *                   in their order
  *   OWN             each consumer has every second job
  *   ALONE           a compute unit has one group: consumers take registers of the one that fetches
- *   FOURS           y and what is read with it by fours (nvidia/epilogue.h), else one by one
+ *   FOURS           y and what is read with it by fours (nvidia/unit/epilogue.h), else one by one
  *                   (gemm_common.cl): neighbouring columns by neighbouring items, or with SWAP
  *                   neighbouring rows of the tile */
 #define IMAGES 0
