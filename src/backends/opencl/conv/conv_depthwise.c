@@ -79,8 +79,10 @@ static void flip(depthwise *d) {
 static int favourite(const depthwise *d) {
     const fac_conv_geom *g = &d->g;
     if (d->kind == FAC_CL_GRAD_W) return 1;
-    if (d->kind == FAC_CL_FORWARD && d->q.goes && g->R * g->S > SMALL)
-        return g->Q <= SEVEN ? 6 : g->Q % SEVEN ? 3 : 19;
+    if (d->kind == FAC_CL_FORWARD && d->q.goes && g->R * g->S > SMALL) {
+        if (g->Q <= SEVEN) return 6;
+        return g->Q % SEVEN ? 3 : 19;
+    }
     if (d->kind == FAC_CL_GRAD_X || d->read > 1 || g->R * g->S > SMALL) return 2;
     return g->stride[1] > 1 || g->stride[2] > 1 ? 5 : 2;
 }

@@ -50,9 +50,10 @@ kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void depthwise(
             if (ROW_TAP(i, a) < 0) continue;
             UNROLL
             for (int b = 0; b < COLUMNS; b++) UNROLL
-            for (int j = 0; j < TQ; j++)
-                if (COLUMN_TAP(j, b) >= 0)
-                    sum[i][j] += seen[a % (EARLY + 1)][b] * TAP(ROW_TAP(i, a) * KS + COLUMN_TAP(j, b));
+            for (int j = 0; j < TQ; j++) {
+                const int k = COLUMN_TAP(j, b);
+                if (k >= 0) sum[i][j] += seen[a % (EARLY + 1)][b] * TAP(ROW_TAP(i, a) * KS + k);
+            }
             UNROLL
             for (int j = 0; j < TQ; j++) MADE4(sum[i][j]);
         }
