@@ -8,6 +8,7 @@
  * weights at a time become f32 in the caches of a core, and meet x there: by dots for few rows, as
  * a matrix product for many. */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/block_dots.h"
 #include "backends/cpu/elementwise/epilogue.h"
@@ -100,8 +101,6 @@ static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_erro
     *out = p;
     return FAC_OK;
 }
-
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 /* ---- running ---- */
 
@@ -199,5 +198,5 @@ const fac_solver fac_cpu_linear_blocks = { .name = "linear/blocks",
                                            .rank = 220,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };
