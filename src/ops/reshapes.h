@@ -3,7 +3,10 @@
 #define FACULA_OPS_RESHAPES_H
 #include "ops/shape.h"
 
-/* All elements of input 0, in their order, in another shape: reshape, flatten, squeeze, unsqueeze.
+/* n, if there is one, gives all elements of input 0, in their order, in another shape: reshape,
+ * flatten, squeeze, unsqueeze.
  */
-static inline bool fac_op_reshapes(const fac_op *op) { return op->move == fac_move_flat; }
+static inline bool fac_node_reshapes(const fac_node *n) {
+    return n && n->op->move == fac_move_flat;
+}
 #endif

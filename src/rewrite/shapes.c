@@ -31,7 +31,7 @@ static bool keeps_order(const fac_node *n) {
 
 static bool is_flat(const fac_node *n) {
     if (FAC_IS(n, transpose)) return keeps_order(n);
-    return fac_op_reshapes(n->op);
+    return fac_node_reshapes(n);
 }
 
 /* Whether -1 is a whole number: what a run would refuse is left to the run.  Dims that are copied

@@ -52,7 +52,7 @@ static bool is_row(const fac_value *v) {
     return d->n == 2 || (d->n == 4 && d->d[2] == 1 && d->d[3] == 1);
 }
 static bool keeps_places(const fac_node *n) {
-    if (!fac_op_reshapes(n->op) || !is_row(n->in[0]) || !is_row(n->out[0])) return false;
+    if (!fac_node_reshapes(n) || !is_row(n->in[0]) || !is_row(n->out[0])) return false;
     return n->in[0]->type.dims.d[1] == n->out[0]->type.dims.d[1];
 }
 

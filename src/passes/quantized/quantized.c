@@ -218,7 +218,7 @@ bool fac_picks_elements(const fac_node *n) {
         &fac_op_max_pool2d, &fac_op_transpose, &fac_op_slice, &fac_op_gather,
         &fac_op_expand,     &fac_op_identity,  NULL
     };
-    return fac_op_reshapes(n->op) || fac_op_is_one_of(n->op, ops);
+    return fac_node_reshapes(n) || fac_op_is_one_of(n->op, ops);
 }
 
 static fac_value *moved(const fac_node *n, const bytes *y) {

@@ -24,7 +24,7 @@ typedef struct chain {
 /* ---- which ops ---- */
 
 static bool keeps_elements(const fac_node *n) {
-    return fac_op_reshapes(n->op) || FAC_IS(n, identity);
+    return fac_node_reshapes(n) || FAC_IS(n, identity);
 }
 
 static bool is_zero(const fac_value *v) {

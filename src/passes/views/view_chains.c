@@ -25,7 +25,7 @@ typedef struct atoms {
 bool fac_is_reordered(const fac_value *v) {
     const fac_node *n = v->node;
     return n && n->nout == 1 && !n->body[0] && v->time == FAC_RUN &&
-           fac_node_guess(n) == FAC_CERTAIN && (fac_op_reshapes(n->op) || FAC_IS(n, transpose));
+           fac_node_guess(n) == FAC_CERTAIN && (fac_node_reshapes(n) || FAC_IS(n, transpose));
 }
 
 /* ---- atoms ---- */

@@ -102,8 +102,7 @@ static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!fac_op_reshapes(p->node->op) || p->node->body[0] ||
-        fac_copy_size(p->in[0].type.dtype) == 0)
+    if (!fac_node_reshapes(p->node) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0)
         return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     o->seconds = price(d, p);

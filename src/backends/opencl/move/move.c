@@ -116,7 +116,7 @@ static bool offer_concat(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!fac_op_reshapes(p->node->op) || !takes(p)) return false;
+    if (!fac_node_reshapes(p->node) || !takes(p)) return false;
     unblock(p);
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims))
         p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);
