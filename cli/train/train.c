@@ -143,7 +143,8 @@ static int run(list args) {
     static train_job j;
     const verb *v = verb_find("train");
     if (o->resume && !o->out) o->out = o->resume;
-    if (args.n > 1 || (!args.n && !o->resume)) return usage_error(v, "which data set?");
+    const int unfit = arguments_fit(v, args, !o->resume, 1, "which data set?");
+    if (unfit) return unfit;
     if (args.n) o->set = args.at[0];
     if (o->resume && o->overwrite)
         return usage_error(v, "--resume goes on with a training, --overwrite begins a new one");
