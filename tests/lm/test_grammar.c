@@ -122,6 +122,7 @@ static void what_is_no_grammar(void **state) {
         { "root ::= \"a", "line 1" },
         { "root ::= \"a\"\nx ::= [a", "line 2" },
         { "root ::= root \"a\" | \"b\"", "rule root begins with itself" },
+        { "root ::= (\"\" | \"t\")* \"!\"", "a group that may be nothing is repeated" },
         { "root ::= a\na ::= b? a | \"x\"\nb ::= \"b\"", "rule a begins with itself" },
         { "root ::= (\"a\"", "')'" },
         { "root ::= \"a\")", "no ')'" },
