@@ -203,6 +203,11 @@ static void schemas(void **state) {
                                              "3",
                                              "{\"required\":[\"a\"],\"type\":\"object\"}",
                                              "{\"$ref\":\"#/x\"}",
+                                             "{\"$ref\":\"#\"}",
+                                             "{\"type\":\"array\",\"minItems\":5,\"maxItems\":2}",
+                                             "{\"type\":\"array\",\"minItems\":5,\"maxItems\":0}",
+                                             "{\"type\":\"string\",\"minLength\":2,"
+                                             "\"maxLength\":1}",
                                              "{\"enum\":[]}" };
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         fac_grammar *g;
@@ -215,6 +220,8 @@ static void schemas(void **state) {
         fac_grammar *g;
         if (!fac_grammar_json(tokens, not_known[k], &g, &err))
             fail_msg("it was taken: %s", not_known[k]);
+        if (strncmp(err.text, "JSON schema: ", 13) || strstr(err.text, "grammar"))
+            fail_msg("%s says: %s", not_known[k], err.text);
     }
 }
 
