@@ -209,7 +209,8 @@ static int converse(talk *t) {
 static int chat(list args) {
     lm_open_model m = { 0 };
     talk t = { .m = &m };
-    if (args.n != 1) return usage_error(verb_find("chat"), "which model?");
+    const int wrong = arguments_fit(verb_find("chat"), args, 1, 1, "which model?");
+    if (wrong) return wrong;
     int code = lm_fits(verb_find("chat"));
     if (!code) code = lm_format(verb_find("chat"), o.format, &o.format);
     if (!code) code = lm_open(args.at[0], &m);

@@ -281,6 +281,8 @@ fac_status fac_chat_encode_with(const fac_tokenizer *t, const fac_chat_opts *o, 
     if (!status) flush(&w);
     fac_text_free(&w.plain);
     if (!status && w.ids.failed) status = fac_raise_memory(err, "a conversation");
+    if (!status && !w.ids.n)
+        status = fac_raise(err, FAC_E_ARGUMENT, "the chat template writes nothing");
     if (status) {
         fac_release(w.ids.at);
         return status;
