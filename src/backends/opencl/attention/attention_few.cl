@@ -43,9 +43,13 @@ static inline float product(local const float *a, global const float *b, const i
 /* Element d of a row, turned. */
 static inline float turned(global const float *x, const int d, const int pairs,
                            global const float *c, global const float *sine) {
-    const int k = INTERLEAVED ? d / 2 : d % pairs, second = INTERLEAVED ? d % 2 : d / pairs;
+#if INTERLEAVED
+    const int k = d / 2, second = d % 2, first = 2 * k, other = first + 1;
+#else
+    const int k = d % pairs, second = d / pairs, first = k, other = k + pairs;
+#endif
     if (d >= 2 * pairs) return x[d];
-    const float a = x[INTERLEAVED ? 2 * k : k], b = x[INTERLEAVED ? 2 * k + 1 : k + pairs];
+    const float a = x[first], b = x[other];
     return second ? b * c[k] + a * sine[k] : a * c[k] - b * sine[k];
 }
 #define TURN(x, d) turned(x, d, (int)s.pairs, c, sine)
@@ -92,7 +96,8 @@ kernel void attention(const numbers s, global const float *q, global const float
     if (outside(place, place, s.keys, told + s.told, s.step)) return;
 #ifdef TURNED
 #ifdef PLACED
-    const long given = (long)positions[s.positions + b], angle = given < 0 ? given + s.table : given;
+    const long given = (long)positions[s.positions + b];
+    const long angle = given < 0 ? given + s.table : given;
     if (outside(angle, given, s.table, told + s.told, s.step)) return;
 #else
     const long angle = b;
