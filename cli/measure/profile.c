@@ -273,7 +273,8 @@ static int work(profile *p, const char *what) {
 
 static int run(list args) {
     static profile p;
-    if (args.n != 1) return usage_error(verb_find("profile"), "which model or problem?");
+    const int wrong = arguments_fit(verb_find("profile"), args, 1, 1, "which model or problem?");
+    if (wrong) return wrong;
     if (o.job.train && o.job.solver)
         return usage_error(verb_find("profile"), "--train goes without --solver");
     int code = work(&p, args.at[0]);

@@ -154,6 +154,7 @@ typedef struct fac_generate_opts {
     const char *const *stop; /* texts that end it, and are not told; nstop of them */
     int nstop, slot;
     bool ignore_end; /* go on after the model's own end */
+    bool control;    /* control tokens are told as they are spelled */
     bool shift;   /* when the context is full: forget the older half after `keep` tokens, go on */
     int64_t keep; /* tokens at the beginning that are never forgotten */
     const fac_grammar *grammar; /* tokens that do not fit are never chosen; NULL: none */

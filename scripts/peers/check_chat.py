@@ -4,8 +4,9 @@
     pip install jinja2
 
 Each file is a chat template as models have them.  It is rendered as transformers renders it, for conversations with and
-without a system text, with one turn and with three, and compared with the tokens that facula makes of them.  Where Jinja
-refuses a conversation or leaves the system's text out, that text comes with the question.
+without a system text, with one turn and with three, with tools, calls of them and what they gave, and compared with the
+tokens that facula makes of them.  Where Jinja refuses a conversation or leaves the system's text out, that text comes with
+the question.
 """
 import argparse
 import ctypes
@@ -28,11 +29,32 @@ TALKS = {"a question": [ASK], "with a system text": [SYSTEM, ASK], "three turns"
          "thoughts and spaces": [("user", " Name\n\tthree 'rivers' \"quoted\" <b>é</b>  "),
                                  ("assistant", "<think>\nlong\n</think>\n\nRhine. "), AGAIN],
          "an answer last": [ASK, ANSWER]}
+TOOLS = [{"type": "function", "function": {"name": "weather", "description": "The weather of a \"city\": <b>ä</b>", "parameters": {
+    "type": "object", "properties": {"city": {"type": "string", "description": "Which"}, "days": {"type": "integer", "minimum": 1},
+                                     "scale": {"type": "number", "default": 0.5, "enum": [0.5, 1e-7, 20]}}, "required": ["city"]}}},
+         {"type": "function", "function": {"name": "now", "description": "The time", "parameters": {"type": "object", "properties": {}}}}]
+
+
+def call(name, of, **arguments):
+    return {"id": of, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+CALLS = [ASK, ("assistant", None, {"tool_calls": [call("weather", "abcdefgh1", city="Köln \"süd\"", days=2)]}),
+         ("tool", "{\"rain\": true}", {"tool_call_id": "abcdefgh1", "name": "weather"})]
+# talk, tools, variables
+WITH_TOOLS = {"tools": ([SYSTEM, ASK], TOOLS, {}), "tools alone": ([ASK], TOOLS, {}), "a call": (CALLS, TOOLS, {}),
+              "a call with a text": ([SYSTEM, ASK, ("assistant", "Let me see.", CALLS[1][2]), CALLS[2], ANSWER, AGAIN], TOOLS, {}),
+              "no thoughts": ([ASK], None, {"enable_thinking": False}), "thoughts": ([ASK, ANSWER, AGAIN], None, {"enable_thinking": True})}
 SPECIAL = re.compile(r"<\|[^|<>' ]+\|>|<｜[^｜]+｜>|\[/?(?:INST|SYSTEM_PROMPT)\]|</?(?:start|end)_of_turn>|</?s>|<bos>|<BOS_TOKEN>")
 
 
 class Message(ctypes.Structure):
     _fields_ = [("role", ctypes.c_char_p), ("text", ctypes.c_char_p)]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("format", ctypes.c_char_p), ("tools", ctypes.c_char_p), ("variables", ctypes.c_char_p),
+                ("more", ctypes.POINTER(ctypes.c_char_p)), ("answer", ctypes.c_bool)]
 
 
 class Error(ctypes.Structure):
@@ -68,12 +90,17 @@ class Facula:
             if self.lib.fac_tokenizer_load(folder.encode(), ctypes.byref(self.t), ctypes.byref(self.error)):
                 sys.exit(self.error.text.decode())
 
-    def render(self, talk):
+    def render(self, talk, tools=None, variables=None):
         """Its text, or None where it is refused."""
+        def as_json(x):
+            return json.dumps(x).encode() if x else None
+
         ids, count = ctypes.POINTER(ctypes.c_int32)(), ctypes.c_int64()
-        messages = (Message * len(talk))(*((a.encode(), b.encode()) for a, b in talk))
-        if self.lib.fac_chat_encode(self.t, None, len(talk), messages, True, ctypes.byref(ids), ctypes.byref(count),
-                                    ctypes.byref(self.error)):
+        messages = (Message * len(talk))(*((m[0].encode(), None if m[1] is None else m[1].encode()) for m in talk))
+        more = (ctypes.c_char_p * len(talk))(*(as_json(m[2]) if len(m) > 2 else None for m in talk))
+        how = Options(None, as_json(tools), as_json(variables), more, True)
+        if self.lib.fac_chat_encode_with(self.t, ctypes.byref(how), len(talk), messages, ctypes.byref(ids), ctypes.byref(count),
+                                         ctypes.byref(self.error)):
             return None
         text = ctypes.create_string_buffer(1 << 16)
         n = self.lib.fac_tokenizer_decode(self.t, ids, count, 1, text, ctypes.c_size_t(len(text)))
@@ -81,7 +108,7 @@ class Facula:
         return text.raw[:n].decode()
 
 
-def rendered(template, talk, bos, eos):
+def rendered(template, talk, bos, eos, tools=None, variables=None):
     """As transformers does it; None where the template refuses the conversation."""
     def refuse(why):
         raise jinja2.TemplateError(why)
@@ -101,18 +128,19 @@ def rendered(template, talk, bos, eos):
     e.filters["tojson"] = tojson
     e.globals.update(raise_exception=refuse, strftime_now=lambda f: datetime.datetime.now().strftime(f))
     try:
-        return e.from_string(template).render(messages=[{"role": a, "content": b} for a, b in talk], bos_token=bos, eos_token=eos,
-                                              tools=None, documents=None, add_generation_prompt=True)
+        messages = [{"role": m[0], "content": m[1], **(m[2] if len(m) > 2 else {})} for m in talk]
+        return e.from_string(template).render(messages=messages, bos_token=bos, eos_token=eos, tools=tools, documents=None,
+                                              add_generation_prompt=True, **(variables or {}))
     except (jinja2.TemplateError, TypeError, ValueError):
         return None
 
 
-def expected(template, talk, bos, eos):
+def expected(template, talk, bos, eos, tools=None, variables=None):
     """The system's text comes with the question where the template has no place for it."""
-    text = rendered(template, talk, bos, eos)
+    text = rendered(template, talk, bos, eos, tools, variables)
     if talk[0][0] != "system" or (text is not None and SYSTEM[1] in text):
         return text
-    return rendered(template, [("user", talk[0][1] + "\n\n" + talk[1][1]), *talk[2:]], bos, eos)
+    return rendered(template, [("user", talk[0][1] + "\n\n" + talk[1][1]), *talk[2:]], bos, eos, tools, variables)
 
 
 def main():
@@ -126,8 +154,11 @@ def main():
     for path in a.templates:
         template = pathlib.Path(path).read_text(encoding="utf-8")
         facula = Facula(a.library, template, a.bos, a.eos)
-        for name, talk in TALKS.items():
-            want, have = expected(template, talk, a.bos, a.eos), facula.render(talk)
+        known = {name: (talk, None, {}) for name, talk in TALKS.items()}
+        for name, (talk, tools, variables) in {**known, **WITH_TOOLS}.items():
+            if tools and "tools" not in template:
+                continue  # facula says so
+            want, have = expected(template, talk, a.bos, a.eos, tools, variables), facula.render(talk, tools, variables)
             if have is None and want is not None:
                 differ += 1
                 print(f"refused {path}, {name}: {facula.error.text.decode()}")

@@ -1,4 +1,4 @@
-/* GGUF files (github.com/ggml-org/ggml, docs/gguf.md): keys with values, then tensors. */
+/* GGUF files (github.com/ggml-org/ggml, its page gguf.md): keys with values, then tensors. */
 #ifndef FACULA_TENSOR_GGUF_H
 #define FACULA_TENSOR_GGUF_H
 #include <stdbool.h>

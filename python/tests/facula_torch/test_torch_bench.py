@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 import facula.torch as ft  # noqa: E402
 

@@ -6,12 +6,11 @@ import os
 import random
 
 import pytest
+import torch
+import torch.nn.functional as F
 
-torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
-
-import facula  # noqa: E402
-import facula.torch as ft  # noqa: E402
+import facula
+import facula.torch as ft
 
 ALL = os.environ.get("FACULA_ALL") == "1"
 

@@ -7,12 +7,11 @@ import math
 import os
 
 import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
 
-torch = pytest.importorskip("torch")
-import torch.nn as nn  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
-
-import facula.torch as ft  # noqa: E402
+import facula.torch as ft
 
 pytestmark = [pytest.mark.ocl, pytest.mark.filterwarnings("ignore:device ocl")]
 D = "ocl"

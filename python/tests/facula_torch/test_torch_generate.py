@@ -5,11 +5,10 @@ import copy
 import io
 
 import pytest
+import torch
+import torch.nn.functional as F
 
-torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
-
-import facula.torch as ft  # noqa: E402
+import facula.torch as ft
 
 pytestmark = pytest.mark.ocl
 D = "ocl"

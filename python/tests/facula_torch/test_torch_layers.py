@@ -5,13 +5,12 @@ import copy
 import os
 
 import pytest
+import torch
+import torch.nn.functional as F
 
-torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
-
-import facula  # noqa: E402
-import facula.torch as ft  # noqa: E402
-from facula.torch import ocl_conv2d, ocl_matmul, swap, unswap  # noqa: E402
+import facula
+import facula.torch as ft
+from facula.torch import ocl_conv2d, ocl_matmul, swap, unswap
 
 HAS_OPENCL = any(d["name"].startswith("opencl") for d in facula.devices())
 EVERYWHERE = os.environ.get("FACULA_ALL") == "1"

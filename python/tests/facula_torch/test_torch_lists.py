@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 import pytest
-
-torch = pytest.importorskip("torch")
-import facula.torch as ft  # noqa: E402
+import torch
+import facula.torch as ft
 
 pytestmark = [pytest.mark.ocl, pytest.mark.filterwarnings("ignore:device ocl")]
 

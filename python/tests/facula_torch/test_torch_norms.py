@@ -2,14 +2,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
+import torch.nn.functional as F
 
-torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
+import facula.torch as ft
 
-import facula.torch as ft  # noqa: E402
-
-if ft.ocl is None:
-    pytest.skip("the device's shim was not built", allow_module_level=True)
+pytestmark = pytest.mark.ocl
 D = "ocl"
 PARAMETERS = {"layer": (5, 7)}
 

@@ -6,13 +6,11 @@ import os
 import resource
 
 import pytest
+import torch
+import torch.nn as nn
 
-torch = pytest.importorskip("torch")
-import torch.nn as nn  # noqa: E402
-
-import facula.torch as ft  # noqa: E402
-
-import torch_long  # noqa: E402
+import facula.torch as ft
+import torch_long
 
 pytestmark = [pytest.mark.ocl, pytest.mark.filterwarnings("ignore:device ocl")]
 D = "ocl"

@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 import pytest
-
-torch = pytest.importorskip("torch")
-import facula.torch  # noqa: E402, F401
+import torch
+import facula.torch  # noqa: F401
 
 pytestmark = [pytest.mark.ocl, pytest.mark.filterwarnings("ignore")]
 D = "ocl"

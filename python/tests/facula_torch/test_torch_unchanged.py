@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
 
-torch = pytest.importorskip("torch")
-import torch.nn as nn  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
-
-import facula.torch as ft  # noqa: E402
+import facula.torch as ft
 
 pytestmark = [pytest.mark.ocl, pytest.mark.filterwarnings("ignore")]
 D = "ocl"

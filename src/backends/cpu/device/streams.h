@@ -45,6 +45,12 @@ typedef void fac_adam_kernel(const fac_adam_numbers *t, const float *g, const fl
 enum { FAC_SHORT = 8 };
 typedef void fac_short_sums(const float *x, int64_t n, int64_t rows, double *sums);
 
+/* simd/lines/level_sums.c.  Level k is of numbers above threshold[k - 1] and not above
+ * threshold[k], of which there are levels - 1 > 0 in rising order.  To count[k] and sum[k] is added
+ * what x has. */
+typedef void fac_level_kernel(const float *x, int64_t n, const float *threshold, int levels,
+                              double *count, double *sum);
+
 /* simd/lines/lines_grad.c.  A line of a layer norm; dscale and dbias, to which is added, are both
  * there or NULL. */
 typedef struct fac_norm_line {
@@ -97,6 +103,7 @@ typedef struct fac_streams {
     fac_turn_kernel *turn_past;
     const fac_line_grads *grads;
     fac_short_sums *short_sums;
+    fac_level_kernel *level_sums;
 } fac_streams;
 enum { FAC_LINES = 256 };
 

@@ -167,7 +167,6 @@ fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source,
     if (strstr(source, "FAC_DOT")) fac_cl_dot_text(o, &text, &all);
     fac_text_add(&text, fac_kernel_elements);
     fac_text_add(&text, source);
-    fac_text_add(&all, fac_cl_option_bf16(o));
     text.failed |= options->failed | all.failed;
     fac_status status = fac_cl_call_text(o, plan, &text, all.s ? all.s : "", name, out, err);
     fac_text_free(&all);
@@ -246,10 +245,6 @@ void fac_cl_option_wide(const fac_problem *p, fac_text *options) {
                 INT32_MAX / 2;
     }
     if (wide) fac_text_add(options, " -DWIDE");
-}
-
-const char *fac_cl_option_bf16(fac_opencl *o) {
-    return fac_cl_has_path(o, FAC_CL_MMA) ? " -DFAC_NV_BF16" : "";
 }
 
 int fac_cl_width(const fac_opencl *o, fac_dtype computing) {

@@ -330,6 +330,7 @@ static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_bloc
 extern fac_turn_kernel FAC_SIMD(fac_turn_past);
 extern const fac_line_grads FAC_SIMD(fac_line_grads);
 extern fac_short_sums FAC_SIMD(fac_short_sums);
+extern fac_level_kernel FAC_SIMD(fac_level_sums);
 extern const fac_halves FAC_SIMD(fac_halves);
 extern fac_adam_kernel FAC_SIMD(fac_adam);
 extern const fac_streams FAC_SIMD(fac_streams);
@@ -349,4 +350,5 @@ const fac_streams FAC_SIMD(fac_streams) = { &FAC_SIMD(fac_halves),
                                             FAC_SIMD(fac_adam),
                                             PAST,
                                             &FAC_SIMD(fac_line_grads),
-                                            FAC_SIMD(fac_short_sums) };
+                                            FAC_SIMD(fac_short_sums),
+                                            FAC_SIMD(fac_level_sums) };
