@@ -1,78 +1,12 @@
 /* attention/wgmma and attention_grad/wgmma within whole programs: heads of all sizes, ragged
  * lengths, causal, masks, grouped queries, every mode, against the same in f64 on the cpu; without
  * a GPU their texts.  FACULA_KERNELS=DIR writes these for scripts/check_ptx.sh. */
-#include "opencl_solver_check.h"
-#include "backends/opencl/nvidia/attention/attention.h"
-#include "facula/facula.h"
-
-static fac_device *cpu;
+#include "nv_attention_check.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
 static bool has_units(void) {
     return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA);
-}
-
-typedef struct form {
-    const char *type;
-    int B, H, G, Q, T, D, E;
-    bool flat, causal;
-    double scale;
-    const char *mask; /* its type */
-    fac_dims mask_dims;
-} form;
-
-static fac_dtype type_of(const char *name) {
-    return !strcmp(name, "bf16")   ? FAC_BF16
-           : !strcmp(name, "f16")  ? FAC_F16
-           : !strcmp(name, "bool") ? FAC_BOOL
-                                   : FAC_F32;
-}
-
-/* Outputs: y, its log sum exp, the gradients by q, k and v of a sum of y's sines. */
-static fac_graph *build(const form *f, fac_dtype t) {
-    fac_graph *g = fac_graph_new();
-    const fac_dims q =
-        f->flat ? fac_shape(f->B, f->Q, f->H * f->D) : fac_shape(f->B, f->H, f->Q, f->D);
-    const fac_dims k =
-        f->flat ? fac_shape(f->B, f->T, f->G * f->D) : fac_shape(f->B, f->G, f->T, f->D);
-    const fac_dims v =
-        f->flat ? fac_shape(f->B, f->T, f->G * f->E) : fac_shape(f->B, f->G, f->T, f->E);
-    fac_value *wrt[] = { fac_input(g, "q", t, q), fac_input(g, "k", t, k),
-                         fac_input(g, "v", t, v) },
-              *d[3], *mask = NULL;
-    if (f->mask)
-        mask = fac_input(g, "mask", type_of(f->mask) == FAC_BOOL ? FAC_BOOL : t, f->mask_dims);
-    const fac_attention_opts o = { .q_heads = f->flat ? f->H : 0,
-                                   .kv_heads = f->flat ? f->G : 0,
-                                   .causal = f->causal,
-                                   .scale = f->scale };
-    fac_value *y = fac_attention(wrt[0], wrt[1], wrt[2], mask, NULL, NULL, NULL, &o);
-    fac_grad(fac_sum(fac_sin(y), (fac_dims){ 0 }, false), 3, wrt, d);
-    fac_output(g, "y", y);
-    fac_output(g, "lse", fac_value_other(y, 4));
-    for (int i = 0; i < 3; i++) fac_output(g, (const char *[]){ "dq", "dk", "dv" }[i], d[i]);
-    OK(fac_graph_check(g, &err));
-    return g;
-}
-enum { INPUTS = 4, RESULTS = 5 };
-
-static void fill(const fac_graph *g, fac_tensor *in[]) {
-    for (int i = 0; i < fac_graph_inputs(g); i++) {
-        const fac_type t = fac_value_type(fac_graph_input(g, i));
-        void *data = contents(t, -1, 1);
-        OK(fac_tensor_new(NULL, t.dtype, t.dims, &in[i], &err));
-        OK(fac_tensor_write(in[i], data, fac_type_bytes(&t), &err));
-        free(data);
-    }
-}
-
-/* Errors against exact sums, of the largest result. */
-static double bound(fac_dtype t, fac_precision p, int result) {
-    if (t == FAC_F32 && p == FAC_PRECISION_DEFAULT) return result < 2 ? 1e-5 : 5e-5;
-    const double one =
-        t == FAC_BF16 || (t == FAC_F32 && p == FAC_PRECISION_MEDIUM) ? 1.5e-2 : 2.5e-3;
-    return result < 2 ? one : 3 * one;
 }
 
 static void compare_results(const form *f, fac_precision p, int k, fac_tensor *got,
@@ -129,10 +63,6 @@ static void pose(const form *f, fac_precision p) {
     assert_int_equal(taken, type_of(f->type) == FAC_F32 && p == FAC_PRECISION_DEFAULT ? 1 : 2);
 }
 
-#define DIMS(...)                                                                                  \
-    {                                                                                              \
-        .n = sizeof(int64_t[]){ __VA_ARGS__ } / sizeof(int64_t), .d = { __VA_ARGS__ }              \
-    }
 static const form forms[] = {
     { .type = "bf16", 1, 2, 2, 128, 128, 64, 64 },
     { .type = "bf16", 2, 4, 2, 77, 333, 128, 128, .flat = true },
@@ -238,6 +168,27 @@ static void keep(const char *name, int number, const fac_text *t) {
     fclose(f);
 }
 
+/* A form's texts by attention/warps, for cards with little and with much local memory. */
+static void warps_texts_of(const form *f, const fac_nv_attention *a, int number) {
+    static const int room[] = { 48, 99, 163 }, units[] = { 24, 84, 132 };
+    const int card = number / 3 % 3, only = 1 + number / 3 % 8;
+    fac_nv_attention_warps_cut cut;
+    fac_text t = { 0 };
+    assert_true(fac_nv_attention_warps_cut_of(a, 1, 48 << 10, 1, &cut));
+    assert_false(fac_nv_attention_warps_cut_of(a, 9, 1 << 20, 1, &cut));
+    if (!fac_nv_attention_warps_cut_of(a, number & 1 ? only : 0, (size_t)room[card] << 10,
+                                       units[card], &cut))
+        return;
+    assert_in_range(cut.warps, 1, 8);
+    assert_int_equal(cut.block % 16, 0);
+    assert_true(cut.stages * cut.block >= f->T ? cut.ahead == cut.stages
+                                               : cut.ahead == cut.stages - 1 && cut.ahead > 0);
+    fac_nv_attention_warps_text(a, &cut, number & 2, &t);
+    assert_null(strstr(t.s, FAC_NV_MARK));
+    keep("warps", number, &t);
+    fac_text_free(&t);
+}
+
 /* What is read of a problem, and every text of it. */
 static void texts_of(const form *f, fac_precision p, int maps, int number) {
     static const char *const names[] = { "forward", "delta", "keys", "queries" };
@@ -258,6 +209,7 @@ static void texts_of(const form *f, fac_precision p, int maps, int number) {
     assert_int_equal(a.q.head, f->flat ? f->D : f->Q * f->D);
     assert_int_equal(a.k.row, f->flat ? f->G * f->D : f->D);
     assert_int_equal(a.d % 16, 0);
+    if (!maps) warps_texts_of(f, &a, number);
     assert_int_equal(a.maps,
                      type_of(f->type) != FAC_F32 && f->D % 8 == 0 && f->E % 8 == 0 ? maps : 0);
     if (a.maps != maps) {

@@ -1,0 +1,149 @@
+/* attention/warps: attention on mma.sync, made for many short sequences, where attention/wgmma
+ * waits for its tiles one after the other: see attention.h and nv_attention_warps.cl. */
+#include "backends/opencl/nvidia/attention/attention.h"
+#include "opencl_solvers.h"
+#include "backends/problem.h"
+#include "backends/opencl/nvidia/unit/mma.h"
+#include "backends/opencl/nvidia/unit/speed.h"
+#include "base/error.h"
+#include "cl_nv_attention_softmax.h"
+#include "cl_nv_attention_tiles.h"
+#include "cl_nv_attention_warps.h"
+#include "cl_nv_common.h"
+#include "op_list.h"
+
+enum { SLAB = 16, MOST_WARPS = 8, VARIANTS = 8, KIB = 1024 };
+
+/* ---- how ---- */
+
+/* Bytes of a row of so many numbers in local memory. */
+static int row_bytes(const fac_nv_attention *a, int wide) {
+    return wide * (fac_nv_tf32(a) ? 4 : 2) + 16;
+}
+
+/* Few queries: a warp or two a group, so that more units take part.  Else as few warps too many as
+ * there can be, and of these as many a group as there can be, since each group brings the keys. */
+static int warps_of(const fac_nv_attention *a, int units) {
+    const int64_t slabs = fac_nv_up(a->Q, SLAB), all = a->B * a->H * slabs;
+    if (all <= 2 * units) return slabs > 1 ? 2 : 1;
+    if (slabs <= MOST_WARPS && all >= MOST_WARPS * units) return (int)slabs;
+    int best = 4;
+    for (int w = 4; w <= MOST_WARPS; w++)
+        if (fac_nv_up(slabs, w) * w <= fac_nv_up(slabs, best) * best) best = w;
+    return slabs < 4 ? (int)slabs : best;
+}
+
+/* Bytes of a group's queries and of its part of the mask. */
+static size_t bytes_of_queries(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut) {
+    const int masks = a->mask.type == FAC_NONE ? 0 : 4 * (cut->block + 8);
+    return (size_t)(SLAB * cut->warps * (row_bytes(a, a->d) + masks));
+}
+
+bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_t local, int units,
+                         fac_nv_attention_warps_cut *cut) {
+    enum { LONGEST = 64, SHORTER = 32, MOST_STAGES = 4, AIM = 72 * KIB };
+    const bool split = a->mode == FAC_NV_3XTF32;
+    const int64_t keys = fac_nv_up(a->T, SLAB) * SLAB;
+    const int most = split || a->e > 96 ? SHORTER : LONGEST;
+    cut->warps = variant ? variant : warps_of(a, units);
+    cut->keep_q = !split && a->d * fac_nv_number(a) <= 128;
+    cut->block = keys < most ? (int)keys : most;
+    for (; cut->block >= SLAB; cut->block = cut->block / 2 / SLAB * SLAB) {
+        const int64_t blocks = fac_nv_up(a->T, cut->block);
+        const size_t stage = (size_t)(cut->block * (row_bytes(a, a->d) + row_bytes(a, a->e)));
+        const size_t least = bytes_of_queries(a, cut), aim = local < AIM ? local : AIM;
+        cut->stages = blocks < 2 ? 1 : 2;
+        while (cut->stages < blocks && cut->stages < MOST_STAGES &&
+               least + (size_t)(cut->stages + 1) * stage <= aim)
+            cut->stages++;
+        cut->ahead = cut->stages < blocks ? cut->stages - 1 : cut->stages;
+        cut->local = least + (size_t)cut->stages * stage;
+        if (cut->local <= local) break;
+    }
+    return variant <= VARIANTS && cut->block >= SLAB;
+}
+
+void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut, bool lse,
+                       fac_text *to) {
+    fac_nv_attention_types(a, to);
+    fac_text_print(to,
+                   "#define D %d\n#define E %d\n#define BLOCK %d\n#define WARPS %d\n"
+                   "#define STAGES %d\n#define AHEAD %d\n",
+                   a->d, a->e, cut->block, cut->warps, cut->stages, cut->ahead);
+    fac_nv_attention_forms(a, to);
+    if (a->q.aligned && a->k.aligned && a->v.aligned) fac_text_add(to, "#define ALIGNED\n");
+    if (cut->keep_q) fac_text_add(to, "#define KEEP_Q\n");
+    if (lse) fac_text_add(to, "#define LSE\n");
+    fac_text_add(to, fac_kernel_nv_common);
+    fac_text_add(to, fac_kernel_nv_attention_tiles);
+    fac_text_add(to, fac_kernel_nv_attention_softmax);
+    fac_text_add(to, fac_kernel_nv_attention_warps);
+}
+
+void fac_nv_attention_warps_numbers(const fac_nv_attention *a,
+                                    const fac_nv_attention_warps_cut *cut, fac_cl_call *c) {
+    const size_t items = (size_t)(32 * cut->warps);
+    const size_t tiles = (size_t)fac_nv_up(a->Q, SLAB * cut->warps);
+    fac_nv_attention_numbers(a, 0, c);
+    fac_cl_call_number(c, (int64_t)tiles * a->B * a->H);
+    c->range = (fac_cl_range){ 3, { items * tiles, (size_t)a->H, (size_t)a->B }, { items, 1, 1 } };
+}
+
+/* ---- the solver ---- */
+
+typedef struct plan {
+    fac_nv_attention a;
+    fac_nv_attention_warps_cut cut;
+} plan;
+
+static bool read(fac_opencl *o, fac_problem *p, plan *r) {
+    return fac_nv_attention_forward(p, 0, &r->a) &&
+           fac_nv_attention_warps_cut_of(&r->a, p->variant, fac_mma_local(o), o->limits.units, &r->cut);
+}
+
+static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
+    fac_opencl *o = fac_opencl_of(d);
+    plan r;
+    if (!fac_cl_has_path(o, FAC_CL_MMA) || !read(o, p, &r)) return false;
+    fac_lay_in_order(&p->in[FAC_NV_Q], &p->out[0]);
+    if (!read(o, p, &r)) return false;
+    const fac_nv_attention *a = &r.a;
+    const double macs = (double)(a->B * a->H) * (double)a->Q * (double)a->T *
+                        (double)(a->D + a->E) / (a->causal ? 2 : 1);
+    *FAC_DRAFT(offer, plan) = r;
+    offer->variants = VARIANTS;
+    offer->seconds = fac_nv_speeds.launch + macs / (0.5 * fac_mma_rate(o, a->mode));
+    return true;
+}
+
+static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_error *err) {
+    const plan r = *(const plan *)p->draft;
+    const fac_nv_attention *a = &r.a;
+    const bool lse = p->out[FAC_NV_LSE].type.dtype != FAC_NONE;
+    fac_cl_call *c = NULL;
+    fac_text text = { 0 };
+    fac_nv_attention_warps_text(a, &r.cut, lse, &text);
+    const fac_status status = fac_cl_call_text(o, to, &text, "", "attention", &c, err);
+    fac_text_free(&text);
+    FAC_TRY(status);
+    fac_cl_call_in(c, p, FAC_NV_Q);
+    fac_cl_call_in(c, p, FAC_NV_K);
+    fac_cl_call_in(c, p, FAC_NV_V);
+    fac_nv_attention_mask_buffer(a, p, FAC_NV_MASK, c);
+    fac_cl_call_out(c, p, 0);
+    fac_cl_call_out(c, p, lse ? FAC_NV_LSE : 0);
+    fac_nv_attention_warps_numbers(a, &r.cut, c);
+    return FAC_OK;
+}
+
+static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
+    return fac_cl_plan_make(d, p, 1, add, out, err);
+}
+
+const fac_solver fac_cl_attention_warps = { .name = "attention/warps",
+                                            .op = &fac_op_attention,
+                                            .rank = 640,
+                                            .offer = offer,
+                                            .make = make,
+                                            .done = fac_cl_plan_done,
+                                            .run = fac_cl_plan_run };

@@ -1,0 +1,326 @@
+/* Attention on mma.sync, made for many short sequences: y = softmax(scale q k^T + mask) v.
+ *
+ * A group of items has WARPS times 16 queries of one head, a warp for each 16.  All of them bring q
+ * and blocks of k and v as they lie, by asynchronous copies of 16 bytes; rows in local memory are
+ * 16 bytes longer than their numbers, so that the eight rows of a matrix meet all banks.  AHEAD
+ * blocks are on their way at once, in STAGES places.  A warp's products stay in its registers, as
+ * the A operand of the second product.
+ *
+ * Options, beside those of nv_attention_tiles.cl: D, E sizes of a row of q and v, multiples of 16;
+ * BLOCK keys of a block; WARPS, STAGES, AHEAD; KEEP_Q: a warp's queries stay in registers; CAUSAL;
+ * MASKED with M, the type of the mask, and BOOLS; PAIRS: y takes two numbers at once; LSE: that
+ * output is wanted. */
+#define ROWS (16 * WARPS)
+#define THREADS (32 * WARPS)
+#define K_ROW (D * NUMBER + 16)
+#define V_ROW (E * NUMBER + 16)
+#define Q_BYTES (ROWS * K_ROW)
+#define K_BYTES (BLOCK * K_ROW)
+#define STAGE_BYTES (K_BYTES + BLOCK * V_ROW)
+#define STEPS (D / STEP)
+#define MMA FAC_CAT(nv_mma_, KIND)
+#if defined(ALIGNED) && (defined(SAME) || NUMBER == 4)
+#define AS_THEY_ARE
+#endif
+
+/* How many pieces of 16 bytes an item has of `n` rows that are `wide` numbers. */
+#define PIECES(n, wide) (((n) * ((wide) / CHUNK) + THREADS - 1) / THREADS)
+typedef struct piece { int row, chunk; bool there; } piece;
+INLINE piece piece_of(int i, int n, int wide, int item) {
+    const int u = item + i * THREADS, chunks = wide / CHUNK;
+    const piece p = { u / chunks, u % chunks, u < n * chunks };
+    return p;
+}
+
+/* Rows of an operand from `first` on, of `size` numbers; zeros where there are none. */
+INLINE void bring(uint to, int row_bytes, global const MEMORY(X) *from, long step, int first,
+                  int rows, int n, int size, int wide, int item) {
+    UNROLL for (int i = 0; i < PIECES(n, wide); i++) {
+        const piece u = piece_of(i, n, wide, item);
+        if (!u.there) continue;
+        const int row = first + u.row, left = row < rows ? size - u.chunk * CHUNK : 0;
+        const uint at = to + u.row * row_bytes + u.chunk * 16;
+        global const MEMORY(X) *p = from + (left > 0 ? row * step + u.chunk * CHUNK : 0);
+#ifdef AS_THEY_ARE
+        nv_copy16(at, p, clamp(left * NUMBER, 0, 16));
+#elif defined(SPLIT)
+        uint v[4];
+        UNROLL for (int e = 0; e < 4; e++) v[e] = e < left ? as_uint(p[e]) : 0;
+        nv_local_store4(at, v);
+#else
+        uint4 v[1];
+        load_chunk(v, p, left);
+        put_chunk(at, v[0]);
+#endif
+    }
+}
+
+/* What an item brought as it lies is rounded, before others read it. */
+#if defined(AS_THEY_ARE) && NUMBER == 4 && !defined(SPLIT)
+INLINE void round_own(uint to, int row_bytes, int n, int wide, int item) {
+    UNROLL for (int i = 0; i < PIECES(n, wide); i++) {
+        const piece u = piece_of(i, n, wide, item);
+        if (!u.there) continue;
+        const uint at = to + u.row * row_bytes + u.chunk * 16;
+        uint v[4];
+        nv_local_load4(v, at);
+        UNROLL for (int e = 0; e < 4; e++) v[e] = nv_to_tf32(as_float(v[e]));
+        nv_local_store4(at, v);
+    }
+}
+#else
+#define round_own(to, row_bytes, n, wide, item)
+#endif
+
+INLINE void apart4(uint *high, uint *low) {
+    UNROLL for (int i = 0; i < 4; i++) {
+        low[i] = nv_low(as_float(high[i]));
+        high[i] = nv_high(as_float(high[i]));
+    }
+}
+
+/* Scores of a block: s += q k^T.  q, k: where the lane's rows of them lie.  Keys from `left` on
+ * take no part, in sixteens; whole: all do. */
+INLINE void multiply_k(float *s, const uint *kept, uint q, uint k, int left, bool whole) {
+#ifdef SPLIT
+    /* The units cut off what they add: sums of sixteen terms go on in f32. */
+    UNROLL for (int j = 0; j < STEPS; j += 2) {
+        uint high[2][4], low[2][4];
+        UNROLL for (int h = 0; h < 2; h++) {
+            nv_matrices(high[h], q + (j + h) * 32);
+            apart4(high[h], low[h]);
+        }
+        UNROLL for (int i = 0; i < BLOCK / 16; i++) {
+            if (!whole && 16 * i >= left) continue;
+            float sum[8];
+            UNROLL for (int h = 0; h < 2; h++) {
+                uint b[4], b_low[4];
+                nv_matrices(b, k + i * (16 * K_ROW) + (j + h) * 32);
+                apart4(b, b_low);
+                UNROLL for (int u = 0; u < 2; u++) {
+                    if (h)
+                        nv_mma_tf32(sum + 4 * u, low[h], b + 2 * u);
+                    else
+                        nv_mma_tf32_first(sum + 4 * u, low[h], b + 2 * u);
+                }
+                UNROLL for (int u = 0; u < 2; u++)
+                    nv_mma_tf32(sum + 4 * u, high[h], b_low + 2 * u);
+                UNROLL for (int u = 0; u < 2; u++) nv_mma_tf32(sum + 4 * u, high[h], b + 2 * u);
+            }
+            UNROLL for (int u = 0; u < 8; u++) s[8 * i + u] += sum[u];
+        }
+    }
+#else
+    UNROLL for (int j = 0; j < STEPS; j++) {
+#ifdef KEEP_Q
+        const uint *a = kept + 4 * j;
+#else
+        uint a[4];
+        nv_matrices(a, q + j * 32);
+#endif
+        UNROLL for (int i = 0; i < BLOCK / 16; i++) {
+            if (!whole && 16 * i >= left) continue;
+            uint b[4];
+            nv_matrices(b, k + i * (16 * K_ROW) + j * 32);
+            MMA(s + 8 * i, a, b);
+            MMA(s + 8 * i + 4, a, b + 2);
+        }
+    }
+#endif
+}
+
+/* o += weights v, sixteen keys at a time.  Of TF32 two terms of a step, t and t + 4, are the keys
+ * 2 t and 2 t + 1 of eight, since the weights stand so. */
+INLINE void multiply_v(float *o, const float *s, uint v, int left, bool whole) {
+    UNROLL for (int i = 0; i < BLOCK / 16; i++) {
+        if (!whole && 16 * i >= left) continue;
+        const float *w = s + 8 * i;
+#if NUMBER == 2
+        uint a[4];
+        UNROLL for (int u = 0; u < 4; u++) a[u] = FAC_CAT(nv_pack_, KIND)(w[2 * u], w[2 * u + 1]);
+        UNROLL for (int n = 0; n < E / 16; n++) {
+            uint b[4];
+            nv_matrices_turned(b, v + i * (16 * V_ROW) + n * 32);
+            MMA(o + 8 * n, a, b);
+            MMA(o + 8 * n + 4, a, b + 2);
+        }
+#else
+        uint a[2][4];
+        UNROLL for (int h = 0; h < 2; h++) UNROLL for (int u = 0; u < 4; u++)
+            a[h][u] = as_uint(w[4 * h + (u & 1) * 2 + (u >> 1)]);
+#ifdef SPLIT
+        uint low[2][4];
+        UNROLL for (int h = 0; h < 2; h++) apart4(a[h], low[h]);
+#else
+        UNROLL for (int h = 0; h < 2; h++) UNROLL for (int u = 0; u < 4; u++)
+            a[h][u] = nv_to_tf32(as_float(a[h][u]));
+#endif
+        UNROLL for (int n = 0; n < E / 8; n++) {
+            uint b[4];                          /* of both steps */
+            UNROLL for (int u = 0; u < 4; u++)
+                b[u] = nv_local_load(v + (16 * i + u / 2 * 8 + u % 2) * V_ROW + n * 32);
+#ifdef SPLIT
+            uint b_low[4];
+            float sum[4];
+            apart4(b, b_low);
+            nv_mma_tf32_first(sum, low[0], b);
+            nv_mma_tf32(sum, a[0], b_low);
+            nv_mma_tf32(sum, low[1], b + 2);
+            nv_mma_tf32(sum, a[1], b_low + 2);
+            nv_mma_tf32(sum, a[0], b);
+            nv_mma_tf32(sum, a[1], b + 2);
+            UNROLL for (int u = 0; u < 4; u++) o[4 * n + u] += sum[u];
+#else
+            MMA(o + 4 * n, a[0], b);
+            MMA(o + 4 * n, a[1], b + 2);
+#endif
+        }
+#endif
+    }
+}
+
+#ifdef MASKED
+/* A warp's part of the mask, which scores begin with: in units of products, -infinity where there
+ * is no key.  Lanes read along its rows. */
+#define MASK_ROW (BLOCK + 8)
+#define MASK_TURNS ((BLOCK + 31) / 32)
+INLINE void bring_mask(const args *a, local float *to, global const MEMORY(M) *mask, int first,
+                       int key0, float unit, int lane) {
+    float x[16 * MASK_TURNS];
+    UNROLL for (int i = 0; i < 16 * MASK_TURNS; i++) {
+        const int key = key0 + i % MASK_TURNS * 32 + lane, row = first + i / MASK_TURNS;
+        const int there = min(row, (int)a->queries - 1);
+        x[i] = mask_at(mask + there * a->m_row + min(key, (int)a->keys - 1) * a->m_key) * unit;
+        if (key >= (int)a->keys) x[i] = -INFINITY;
+    }
+    UNROLL for (int i = 0; i < 16 * MASK_TURNS; i++) {
+        const int c = i % MASK_TURNS * 32 + lane;
+        if (BLOCK % 32 == 0 || c < BLOCK) to[i / MASK_TURNS * MASK_ROW + c] = x[i];
+    }
+}
+INLINE void begin(float *s, local const float *mask, int g, int t) {
+    UNROLL for (int i = 0; i < BLOCK / 4; i++) {
+        const float2 two =
+            *(local const float2 *)(mask + (g + i % 2 * 8) * MASK_ROW + i / 2 * 8 + 2 * t);
+        s[2 * i] = two.x;
+        s[2 * i + 1] = two.y;
+    }
+}
+INLINE void nv_warp_meets(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+#endif
+
+INLINE int keys_before(const args *a, int query) {
+#ifdef CAUSAL
+    return min(query + (int)a->before, (int)a->keys);
+#else
+    return (int)a->keys;
+#endif
+}
+
+kernel GROUP(THREADS) void attention(const args a, global const MEMORY(X) *q,
+                                     global const MEMORY(X) *k, global const MEMORY(X) *v,
+                                     global const MEMORY(M) *mask, global MEMORY(X) *y,
+                                     global float *lse) {
+    local uchar memory[Q_BYTES + STAGES * STAGE_BYTES] __attribute__((aligned(128)));
+#ifdef MASKED
+    local float masks[WARPS * 16 * MASK_ROW] __attribute__((aligned(16)));
+#endif
+    const int item = get_local_id(0), warp = item >> 5, lane = item & 31, g = lane >> 2,
+              t = lane & 3;
+    const int h = get_group_id(1), b = get_group_id(2), kv = h / (int)a.ratio;
+#ifdef CAUSAL
+    const int tile = TILES(&a) - 1 - (int)get_group_id(0);      /* the long ones come first */
+#else
+    const int tile = get_group_id(0);
+#endif
+    const int first = tile * ROWS, mine = first + 16 * warp, row0 = mine + g;
+    const int blocks = (keys_before(&a, first + ROWS) + BLOCK - 1) / BLOCK;
+    const int seen = mine < (int)a.queries ? keys_before(&a, mine + 16) : 0;
+    const uint q_at = LOCAL_AT(memory), kv_at = q_at + Q_BYTES;
+    global const MEMORY(X) *k_from = k + a.k + b * a.k_batch + kv * a.k_head;
+    global const MEMORY(X) *v_from = v + a.v + b * a.v_batch + kv * a.v_head;
+#define BRING(j)                                                                                   \
+    do {                                                                                           \
+        const uint place = kv_at + (j) % STAGES * STAGE_BYTES;                                     \
+        bring(place, K_ROW, k_from, a.k_row, (j)*BLOCK, (int)a.keys, BLOCK, (int)a.d, D, item);    \
+        bring(place + K_BYTES, V_ROW, v_from, a.v_row, (j)*BLOCK, (int)a.keys, BLOCK, (int)a.e, E, \
+              item);                                                                               \
+    } while (0)
+    bring(q_at, K_ROW, q + a.q + b * a.q_batch + h * a.q_head, a.q_row, first, (int)a.queries, ROWS,
+          (int)a.d, D, item);
+    for (int j = 0; j < AHEAD; j++) {
+        if (j < blocks) BRING(j);
+        NV_COPIES_COMMIT();
+    }
+    rows r = { .top = { -INFINITY, -INFINITY }, .first = mine, .row0 = row0, .t = t };
+    r.scale = as_float((int)a.scale) * LOG2E;
+    /* where this lane's rows of matrices begin */
+    const uint q_lane = q_at + (16 * warp + (lane & 15)) * K_ROW + (lane >> 4) * 16;
+    const uint k_lane = ((lane & 7) + (lane >> 4) * 8) * K_ROW + (lane >> 3 & 1) * 16;
+#if NUMBER == 2
+    const uint v_lane = K_BYTES + (lane & 15) * V_ROW + (lane >> 4) * 16;
+#else
+    const uint v_lane = K_BYTES + 2 * t * V_ROW + g * 4;
+#endif
+    float o[E / 2];
+    UNROLL for (int i = 0; i < E / 2; i++) o[i] = 0;
+#ifdef KEEP_Q
+    uint kept[4 * STEPS];
+#else
+    uint *const kept = 0;
+#endif
+#ifdef MASKED
+    mask += MASK_OF(a, b, h);
+    local float *my_mask = masks + warp * (16 * MASK_ROW);
+#endif
+    for (int j = 0; j < blocks; j++) {
+        const uint place = kv_at + j % STAGES * STAGE_BYTES;
+        const int left = seen - j * BLOCK;
+#ifdef MASKED
+        nv_warp_meets();                        /* all lanes have read the last block's */
+        if (left > 0) bring_mask(&a, my_mask, mask, mine, j * BLOCK, 1 / r.scale, lane);
+        nv_warp_meets();
+#endif
+        NV_COPIES_WAIT(AHEAD - 1);
+        if (j == 0) round_own(q_at, K_ROW, ROWS, D, item);
+        round_own(place, K_ROW, BLOCK, D, item);
+        round_own(place + K_BYTES, V_ROW, BLOCK, E, item);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (j + AHEAD < blocks) BRING(j + AHEAD);
+        NV_COPIES_COMMIT();
+#ifdef KEEP_Q
+        if (j == 0) UNROLL for (int i = 0; i < STEPS; i++) nv_matrices(kept + 4 * i, q_lane + i * 32);
+#endif
+        if (left <= 0) continue;
+        float s[BLOCK / 2];
+#ifdef MASKED
+        begin(s, my_mask, g, t);
+#else
+        UNROLL for (int i = 0; i < BLOCK / 2; i++) s[i] = 0;
+#endif
+        if (left >= BLOCK)
+            multiply_k(s, kept, q_lane, place + k_lane, left, true);
+        else
+            multiply_k(s, kept, q_lane, place + k_lane, left, false);
+        weigh(&a, &r, s, j);
+        if (j) UNROLL for (int i = 0; i < E / 2; i++) o[i] *= r.factor[i >> 1 & 1];
+        if (left >= BLOCK)
+            multiply_v(o, s, place + v_lane, left, true);
+        else
+            multiply_v(o, s, place + v_lane, left, false);
+    }
+    UNROLL for (int n = 0; n < 2; n++) {
+        r.sum[n] += nv_other_lane(r.sum[n], 1);
+        r.sum[n] += nv_other_lane(r.sum[n], 2);
+        r.factor[n] = r.sum[n] > 0 ? 1 / r.sum[n] : 0;  /* a query that saw no key gives zeros */
+    }
+    UNROLL for (int i = 0; i < E / 2; i++) o[i] *= r.factor[i >> 1 & 1];
+    put_rows(y + a.y + b * a.y_batch + h * a.y_head, a.y_row, row0, (int)a.queries, (int)a.e, E, t,
+             o, 1);
+#ifdef LSE
+    UNROLL for (int n = 0; n < 2; n++)
+        if (t == 0 && row0 + 8 * n < a.queries)
+            lse[a.lse + ((long)b * a.H + h) * a.queries + row0 + 8 * n] =
+                r.sum[n] > 0 ? LN2 * (r.top[n] * r.scale + log2(r.sum[n])) : 0;
+#endif
+}
