@@ -1,44 +1,35 @@
-/* attention/wgmma and attention_grad/wgmma within whole programs: heads of all sizes, ragged
+/* attention/wgmma, attention/warps and attention_grad/wgmma within whole programs: heads of all sizes, ragged
  * lengths, causal, masks, grouped queries, every mode, against the same in f64 on the cpu; without
  * a GPU their texts.  FACULA_KERNELS=DIR writes these for scripts/check_ptx.sh. */
 #include "nv_attention_check.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
-static bool has_units(void) {
-    return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA);
+static const char wgmma[] = "attention/wgmma", warps[] = "attention/warps";
+
+static bool has_units(const char *solver) {
+    return device &&
+           fac_cl_has_path(fac_opencl_of(device), solver == wgmma ? FAC_CL_WGMMA : FAC_CL_MMA);
 }
 
-static void compare_results(const form *f, fac_precision p, int k, fac_tensor *got,
+static void compare_results(const form *f, fac_precision p, const char *how, int k, fac_tensor *got,
                             fac_tensor *want) {
     fac_tensor *as = NULL;
     OK(fac_tensor_convert(got, FAC_F64, &as, &err));
     const fac_type t = fac_tensor_type(want);
-    const double *x = fac_tensor_data(as), *y = fac_tensor_data(want);
-    const int64_t n = fac_dims_count(&t.dims);
-    /* gradients may be differences of numbers of about one, which a single key makes equal */
-    double top = k < 2 ? 1e-3 : f->T == 1 ? 1e-1 : 1e-2;
-    double most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        top = fmax(top, fabs(y[i]));
-        most = isnan(x[i]) ? INFINITY : fmax(most, fabs(x[i] - y[i]));
-    }
-    if (getenv("FACULA_VERBOSE"))
-        print_message("%s B%d H%d/%d Q%d T%d D%d E%d precision %d, result %d: error %.1e\n",
-                      f->type, f->B, f->H, f->G, f->Q, f->T, f->D, f->E, p, k, most / top);
-    if (!(most <= bound(type_of(f->type), p, k) * top))
-        fail_msg(
-            "%s B%d H%d/%d Q%d T%d D%d E%d mask %s causal %d, precision %d, result %d: error %.2e",
-            f->type, f->B, f->H, f->G, f->Q, f->T, f->D, f->E, f->mask ? f->mask : "none",
-            f->causal, p, k, most / top);
+    compare_exact(f, p, how, k, fac_tensor_data(as), fac_tensor_data(want),
+                  fac_dims_count(&t.dims), t.dims.d[t.dims.n - 1]);
     fac_tensor_free(as);
 }
 
-/* Both solvers must take part; split numbers are for the first one only. */
-static void pose(const form *f, fac_precision p) {
+/* By this solver, without gradients by attention/warps.  Else both solvers must take part; split
+ * numbers are for the first one only. */
+static void pose(const form *f, fac_precision p, const char *solver) {
     fac_tensor *in[INPUTS] = { NULL }, *wide[INPUTS] = { NULL }, *got[RESULTS] = { NULL },
                *want[RESULTS] = { NULL };
-    fac_graph *g = build(f, type_of(f->type)), *ref = build(f, FAC_F64);
+    const bool grads = !strcmp(solver, wgmma);
+    const int results = grads ? RESULTS : 2;
+    fac_graph *g = build(f, type_of(f->type), grads), *ref = build(f, FAC_F64, grads);
     fac_program *program = NULL;
     fac_step_stat s[64];
     int taken = 0;
@@ -51,16 +42,20 @@ static void pose(const form *f, fac_precision p) {
                        &err));
     OK(fac_program_run(program, wide, want, &err));
     fac_program_free(program);
-    OK(fac_program_new(g, device, &(fac_program_opts){ .precision = p }, &program, &err));
+    OK(fac_program_new(g, device, &(fac_program_opts){ .precision = p, .solver = solver }, &program,
+                       &err));
     OK(fac_program_run(program, in, got, &err));
     const size_t n = fac_program_steps(program, s, 64);
-    for (size_t i = 0; i < n && i < 64; i++) taken += !strncmp(s[i].solver, "attention", 9);
-    for (int k = 0; k < RESULTS; k++) compare_results(f, p, k, got[k], want[k]);
+    for (size_t i = 0; i < n && i < 64; i++)
+        taken += !strcmp(s[i].solver, solver) || !strcmp(s[i].solver, "attention_grad/wgmma");
+    for (int k = 0; k < results; k++) compare_results(f, p, solver, k, got[k], want[k]);
     fac_program_free(program);
-    for (int k = 0; k < RESULTS; k++) fac_tensor_free(got[k]), fac_tensor_free(want[k]);
+    for (int k = 0; k < results; k++) fac_tensor_free(got[k]), fac_tensor_free(want[k]);
     for (int i = 0; i < INPUTS; i++) fac_tensor_free(in[i]), fac_tensor_free(wide[i]);
     fac_graph_free(g), fac_graph_free(ref);
-    assert_int_equal(taken, type_of(f->type) == FAC_F32 && p == FAC_PRECISION_DEFAULT ? 1 : 2);
+    assert_int_equal(taken, !grads || (type_of(f->type) == FAC_F32 && p == FAC_PRECISION_DEFAULT)
+                                ? 1
+                                : 2);
 }
 
 static const form forms[] = {
@@ -105,22 +100,22 @@ static const fac_precision levels[] = { FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM
 enum { LEVELS = sizeof levels / sizeof *levels };
 static int levels_of(const form *f) { return type_of(f->type) == FAC_F32 ? LEVELS : 1; }
 
-/* Each form in one of its modes, as each has kernels of its own to compile; FACULA_ALL: in all. */
-static void every_form(void **state) {
-    (void)state;
-    if (!has_units()) skip();
+/* Each form in one of its modes, as each has kernels of its own to compile; FACULA_ALL: in all,
+ * FACULA_FORM=0 .. 15: of the forms, this one. */
+static void pose_forms(const char *solver) {
+    const char *chosen = getenv("FACULA_FORM");
+    if (!has_units(solver)) skip();
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         const int n = levels_of(&forms[i]), only = below(n);
-        for (int k = 0; k < n; k++)
-            if (k == only || getenv("FACULA_ALL")) pose(&forms[i], levels[k]);
+        for (int k = 0; k < n && !(chosen && atoi(chosen) != (int)i); k++)
+            if (k == only || getenv("FACULA_ALL")) pose(&forms[i], levels[k], solver);
     }
 }
 
-static void random_forms(void **state) {
+static void pose_random(const char *solver) {
     static const char *const types[] = { "f32", "bf16", "f16" };
     static const int sizes[] = { 64, 128, 16, 32, 96, 40, 7 };
-    (void)state;
-    if (!has_units()) skip();
+    if (!has_units(solver)) skip();
     for (int i = 0; i < (getenv("FACULA_ALL") ? 60 : 2); i++) {
         form f = { types[below(3)],   1 + below(2),    2,
                    1 + below(2),      1 + below(400),  1 + below(400),
@@ -128,16 +123,33 @@ static void random_forms(void **state) {
                    .causal = below(2) };
         f.mask_dims = fac_shape(f.B, 1, f.Q, f.T);
         if (below(2)) f.mask = "bool";
-        pose(&f, levels[below(LEVELS)]);
+        pose(&f, levels[below(LEVELS)], solver);
     }
+}
+
+static void every_form(void **state) {
+    (void)state;
+    pose_forms(wgmma);
+}
+static void every_form_by_warps(void **state) {
+    (void)state;
+    pose_forms(warps);
+}
+static void random_forms(void **state) {
+    (void)state;
+    pose_random(wgmma);
+}
+static void random_forms_by_warps(void **state) {
+    (void)state;
+    pose_random(warps);
 }
 
 /* Two runs give the same bits. */
 static void runs_are_alike(void **state) {
     static const form f = { .type = "bf16", 2, 4, 4, 500, 700, 64, 64 };
     (void)state;
-    if (!has_units()) skip();
-    fac_graph *g = build(&f, FAC_BF16);
+    if (!has_units(wgmma)) skip();
+    fac_graph *g = build(&f, FAC_BF16, true);
     fac_tensor *in[INPUTS] = { NULL }, *out[2][RESULTS] = { { NULL } }, *here[2] = { NULL };
     fac_program *p = NULL;
     fill(g, in);
@@ -192,7 +204,7 @@ static void warps_texts_of(const form *f, const fac_nv_attention *a, int number)
 /* What is read of a problem, and every text of it. */
 static void texts_of(const form *f, fac_precision p, int maps, int number) {
     static const char *const names[] = { "forward", "delta", "keys", "queries" };
-    fac_graph *g = build(f, type_of(f->type));
+    fac_graph *g = build(f, type_of(f->type), true);
     fac_operand x[OPERANDS] = { 0 };
     fac_nv_attention a;
     const fac_node *n = fac_graph_output(g, 0)->node;
@@ -258,7 +270,9 @@ static int close_both(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(texts), cmocka_unit_test(every_form),
+                                        cmocka_unit_test(every_form_by_warps),
                                         cmocka_unit_test(random_forms),
+                                        cmocka_unit_test(random_forms_by_warps),
                                         cmocka_unit_test(runs_are_alike) };
     return cmocka_run_group_tests(tests, open_both, close_both);
 }

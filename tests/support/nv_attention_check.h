@@ -29,8 +29,8 @@ static inline fac_dtype type_of(const char *name) {
                                    : FAC_F32;
 }
 
-/* Outputs: y, its log sum exp, the gradients by q, k and v of a sum of y's sines. */
-static inline fac_graph *build(const form *f, fac_dtype t) {
+/* Outputs: y, its log sum exp; with grads, the gradients by q, k and v of a sum of y's sines. */
+static inline fac_graph *build(const form *f, fac_dtype t, bool grads) {
     fac_graph *g = fac_graph_new();
     const fac_dims q =
         f->flat ? fac_shape(f->B, f->Q, f->H * f->D) : fac_shape(f->B, f->H, f->Q, f->D);
@@ -48,10 +48,11 @@ static inline fac_graph *build(const form *f, fac_dtype t) {
                                    .causal = f->causal,
                                    .scale = f->scale };
     fac_value *y = fac_attention(wrt[0], wrt[1], wrt[2], mask, NULL, NULL, NULL, &o);
-    fac_grad(fac_sum(fac_sin(y), (fac_dims){ 0 }, false), 3, wrt, d);
+    if (grads) fac_grad(fac_sum(fac_sin(y), (fac_dims){ 0 }, false), 3, wrt, d);
     fac_output(g, "y", y);
     fac_output(g, "lse", fac_value_other(y, 4));
-    for (int i = 0; i < 3; i++) fac_output(g, (const char *[]){ "dq", "dk", "dv" }[i], d[i]);
+    for (int i = 0; i < 3 && grads; i++)
+        fac_output(g, (const char *[]){ "dq", "dk", "dv" }[i], d[i]);
     OK(fac_graph_check(g, &err));
     return g;
 }
@@ -73,5 +74,30 @@ static inline double bound(fac_dtype t, fac_precision p, int result) {
     const double one =
         t == FAC_BF16 || (t == FAC_F32 && p == FAC_PRECISION_MEDIUM) ? 1.5e-2 : 2.5e-3;
     return result < 2 ? one : 3 * one;
+}
+
+/* n results in rows of so many, against exact ones: how many are wrong, and where most. */
+static inline void compare_exact(const form *f, fac_precision p, const char *how, int result,
+                                 const double *got, const double *want, int64_t n, int64_t row) {
+    /* gradients may be differences of numbers of about one, which a single key makes equal */
+    double top = result < 2 ? 1e-3 : f->T == 1 ? 1e-1 : 1e-2, most = 0;
+    int64_t place = 0, bad = 0;
+    for (int64_t i = 0; i < n; i++) top = fmax(top, fabs(want[i]));
+    for (int64_t i = 0; i < n; i++) {
+        const double off = isnan(got[i]) ? INFINITY : fabs(got[i] - want[i]);
+        bad += !(off <= bound(type_of(f->type), p, result) * top);
+        if (off > most) most = off, place = i;
+    }
+    if (getenv("FACULA_VERBOSE"))
+        print_message("%s B%d H%d/%d Q%d T%d D%d E%d mask %s causal %d precision %d, %s, result %d: "
+                      "error %.1e\n",
+                      f->type, f->B, f->H, f->G, f->Q, f->T, f->D, f->E,
+                      f->mask ? f->mask : "none", f->causal, p, how, result, most / top);
+    if (bad)
+        fail_msg("%s B%d H%d/%d Q%d T%d D%d E%d mask %s causal %d precision %d, %s, result %d: %d "
+                 "of %d are wrong, most by %.2e at row %d, column %d",
+                 f->type, f->B, f->H, f->G, f->Q, f->T, f->D, f->E, f->mask ? f->mask : "none",
+                 f->causal, p, how, result, (int)bad, (int)n, most / top, (int)(place / row),
+                 (int)(place % row));
 }
 #endif

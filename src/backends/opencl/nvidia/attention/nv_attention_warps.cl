@@ -23,24 +23,29 @@
 #define AS_THEY_ARE
 #endif
 
-/* How many pieces of 16 bytes an item has of `n` rows that are `wide` numbers. */
+/* An item's pieces of 16 bytes of `n` rows that are `wide` numbers: where the first one is; where
+ * as many items as pieces of some rows follow each other, the next ones are below it. */
+#define DOWN(wide) (THREADS / ((wide) / CHUNK))
+#define EVEN(wide) (THREADS % ((wide) / CHUNK) == 0)
 #define PIECES(n, wide) (((n) * ((wide) / CHUNK) + THREADS - 1) / THREADS)
-typedef struct piece { int row, chunk; bool there; } piece;
-INLINE piece piece_of(int i, int n, int wide, int item) {
-    const int u = item + i * THREADS, chunks = wide / CHUNK;
-    const piece p = { u / chunks, u % chunks, u < n * chunks };
+typedef struct piece { int row, chunk; } piece;
+INLINE piece piece_of(int i, int wide, int item) {
+    const int chunks = wide / CHUNK, u = EVEN(wide) ? item : item + i * THREADS;
+    const piece p = { u / chunks + (EVEN(wide) ? i * DOWN(wide) : 0), u % chunks };
     return p;
 }
 
 /* Rows of an operand from `first` on, of `size` numbers; zeros where there are none. */
 INLINE void bring(uint to, int row_bytes, global const MEMORY(X) *from, long step, int first,
                   int rows, int n, int size, int wide, int item) {
+    const piece top = piece_of(0, wide, item);
+    global const MEMORY(X) *p = from + (first + top.row) * step + top.chunk * CHUNK;
     UNROLL for (int i = 0; i < PIECES(n, wide); i++) {
-        const piece u = piece_of(i, n, wide, item);
-        if (!u.there) continue;
-        const int row = first + u.row, left = row < rows ? size - u.chunk * CHUNK : 0;
+        const piece u = piece_of(i, wide, item);
+        if (u.row >= n) continue;
+        const int left = first + u.row < rows ? size - u.chunk * CHUNK : 0;
         const uint at = to + u.row * row_bytes + u.chunk * 16;
-        global const MEMORY(X) *p = from + (left > 0 ? row * step + u.chunk * CHUNK : 0);
+        if (!EVEN(wide)) p = from + (first + u.row) * step + u.chunk * CHUNK;
 #ifdef AS_THEY_ARE
         nv_copy16(at, p, clamp(left * NUMBER, 0, 16));
 #elif defined(SPLIT)
@@ -52,6 +57,7 @@ INLINE void bring(uint to, int row_bytes, global const MEMORY(X) *from, long ste
         load_chunk(v, p, left);
         put_chunk(at, v[0]);
 #endif
+        p += DOWN(wide) * step;
     }
 }
 
@@ -59,10 +65,10 @@ INLINE void bring(uint to, int row_bytes, global const MEMORY(X) *from, long ste
 #if defined(AS_THEY_ARE) && NUMBER == 4 && !defined(SPLIT)
 INLINE void round_own(uint to, int row_bytes, int n, int wide, int item) {
     UNROLL for (int i = 0; i < PIECES(n, wide); i++) {
-        const piece u = piece_of(i, n, wide, item);
-        if (!u.there) continue;
+        const piece u = piece_of(i, wide, item);
         const uint at = to + u.row * row_bytes + u.chunk * 16;
         uint v[4];
+        if (u.row >= n) continue;
         nv_local_load4(v, at);
         UNROLL for (int e = 0; e < 4; e++) v[e] = nv_to_tf32(as_float(v[e]));
         nv_local_store4(at, v);
