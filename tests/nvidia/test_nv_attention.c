@@ -1,6 +1,6 @@
-/* attention/wgmma, attention/warps and attention_grad/wgmma within whole programs: heads of all sizes, ragged
- * lengths, causal, masks, grouped queries, every mode, against the same in f64 on the cpu; without
- * a GPU their texts.  FACULA_KERNELS=DIR writes these for scripts/check_ptx.sh. */
+/* attention/wgmma, attention/warps and attention_grad/wgmma within whole programs: heads of all
+ * sizes, ragged lengths, causal, masks, grouped queries, every mode, against the same in f64 on the
+ * cpu; without a GPU their texts.  FACULA_KERNELS=DIR writes these for scripts/check_ptx.sh. */
 #include "nv_attention_check.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
@@ -17,8 +17,8 @@ static void compare_results(const form *f, fac_precision p, const char *how, int
     fac_tensor *as = NULL;
     OK(fac_tensor_convert(got, FAC_F64, &as, &err));
     const fac_type t = fac_tensor_type(want);
-    compare_exact(f, p, how, k, fac_tensor_data(as), fac_tensor_data(want),
-                  fac_dims_count(&t.dims), t.dims.d[t.dims.n - 1]);
+    compare_exact(f, p, how, k, fac_tensor_data(as), fac_tensor_data(want), fac_dims_count(&t.dims),
+                  t.dims.d[t.dims.n - 1]);
     fac_tensor_free(as);
 }
 
@@ -53,9 +53,8 @@ static void pose(const form *f, fac_precision p, const char *solver) {
     for (int k = 0; k < results; k++) fac_tensor_free(got[k]), fac_tensor_free(want[k]);
     for (int i = 0; i < INPUTS; i++) fac_tensor_free(in[i]), fac_tensor_free(wide[i]);
     fac_graph_free(g), fac_graph_free(ref);
-    assert_int_equal(taken, !grads || (type_of(f->type) == FAC_F32 && p == FAC_PRECISION_DEFAULT)
-                                ? 1
-                                : 2);
+    assert_int_equal(taken,
+                     !grads || (type_of(f->type) == FAC_F32 && p == FAC_PRECISION_DEFAULT) ? 1 : 2);
 }
 
 static const form forms[] = {
@@ -269,7 +268,8 @@ static int close_both(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(texts), cmocka_unit_test(every_form),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(texts),
+                                        cmocka_unit_test(every_form),
                                         cmocka_unit_test(every_form_by_warps),
                                         cmocka_unit_test(random_forms),
                                         cmocka_unit_test(random_forms_by_warps),

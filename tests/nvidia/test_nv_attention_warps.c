@@ -29,7 +29,8 @@ static void drop_room(room *r) {
 static const char entry[] =
     "\nvoid emu_item(void) {\n    attention(*(const args *)emu_words(), "
     "(global const MEMORY(X) *)emu_buffer(0), (global const MEMORY(X) *)emu_buffer(1),\n"
-    "              (global const MEMORY(X) *)emu_buffer(2), (global const MEMORY(M) *)emu_buffer(3),"
+    "              (global const MEMORY(X) *)emu_buffer(2), (global const MEMORY(M) "
+    "*)emu_buffer(3),"
     "\n              (global MEMORY(X) *)emu_buffer(4), (global float *)emu_buffer(5));\n}\n";
 
 /* false: there is no clang. */
@@ -117,7 +118,16 @@ static const form forms[] = {
     { .type = "f32", 2, 1, 1, 9, 77, 40, 24, .mask = "bool", .mask_dims = DIMS(1, 77) },
     { .type = "bf16", 1, 1, 1, 33, 200, 128, 128 },
     { .type = "f32", 1, 1, 1, 33, 100, 128, 80 },
-    { .type = "f16", 1, 2, 2, 30, 45, 17, 33, .causal = true, .mask = "f16",
+    { .type = "f16",
+      1,
+      2,
+      2,
+      30,
+      45,
+      17,
+      33,
+      .causal = true,
+      .mask = "f16",
       .mask_dims = DIMS(1, 2, 1, 45) }
 };
 static const fac_precision levels[] = { FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM,

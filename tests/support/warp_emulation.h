@@ -38,7 +38,7 @@ static inline const char *end_of_function(const char *s) {
 static inline void emulated_text(const char *s, const char *entry, fac_text *to) {
     fac_text_add(to, emulated_words);
     fac_text_add(to, fac_kernel_prelude);
-    for (const char *next; (next = strstr(s, "\nINLINE ")); ) {
+    for (const char *next; (next = strstr(s, "\nINLINE "));) {
         const char *end = end_of_function(next), *name = next + strlen("\nINLINE "),
                    *body = strchr(next, '{'), *ptx = strstr(body, "asm");
         fac_text_print(to, "%.*s", (int)(next + 1 - s), s);
@@ -70,8 +70,8 @@ static inline void *emulated_library(const char *text, const char *entry, const 
     number++;
     snprintf(command, sizeof command,
              "clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -O1 -fPIC -w -c "
-             "-o %s/kernel.o %s/kernel.cl && cc -O1 -w -shared -fPIC -o %s/kernel_%d.so "
-             TEST_DIR "/tools/warp_machine.c %s/kernel.o -lm",
+             "-o %s/kernel.o %s/kernel.cl && cc -O1 -w -shared -fPIC -o %s/kernel_%d.so " TEST_DIR
+             "/tools/warp_machine.c %s/kernel.o -lm",
              folder, folder, folder, number, folder);
     if (system("clang --version > /dev/null 2>&1")) return NULL;
     assert_int_equal(system(command), 0);

@@ -1,8 +1,8 @@
 /* A group of items of a kernel for mma.sync on the CPU: what its inline PTX does, in C, so that its
- * arithmetic of indices can be tried without a GPU.  Items are coroutines; what a warp does together
- * happens when all its lanes have come.  Asynchronous copies happen when an item waits for them, and
- * local memory begins as NaN.  tests/support/warp_emulation.h makes a library of this and of a
- * kernel whose functions with PTX are only declared. */
+ * arithmetic of indices can be tried without a GPU.  Items are coroutines; what a warp does
+ * together happens when all its lanes have come.  Asynchronous copies happen when an item waits for
+ * them, and local memory begins as NaN.  tests/support/warp_emulation.h makes a library of this and
+ * of a kernel whose functions with PTX are only declared. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -155,7 +155,8 @@ static void matrices(uint *r, uint at, int turned) {
     for (int m = 0; m < 4; m++) {
         ushort two[2];
         for (int i = 0; i < 2; i++) {
-            const int row = turned ? 2 * t + i : g, column = turned ? g : 2 * t + i;
+            const int row = turned ? 2 * t + i : g;
+            const int column = turned ? g : 2 * t + i;
             memcpy(&two[i], low + w->in[8 * m + row][0] + 2 * column, 2);
         }
         r[m] = two[0] | (uint)two[1] << 16;
@@ -173,7 +174,7 @@ static float term(const uint *v, int kind, int second) {
 }
 static void mma(float *d, const uint *a, const uint *b, int kind) {
     warp *w = mine();
-    const int lane = now % LANES, terms = kind ? 16 : 8, of_lane = kind ? 2 : 1;
+    const int lane = now % LANES, of_lane = kind ? 2 : 1, terms = 8 * of_lane;
     memcpy(w->in[lane], a, 16);
     memcpy(w->in[lane] + 4, b, 8);
     meet_warp();

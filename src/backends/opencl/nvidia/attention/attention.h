@@ -117,9 +117,9 @@ typedef struct fac_nv_attention_warps_cut {
 /* variant: 1 ..: other numbers of warps.  local: bytes that a group may have.  false: too little
  * memory, or no such variant. */
 bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_t local, int units,
-                         fac_nv_attention_warps_cut *cut);
-void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut, bool lse,
-                       fac_text *to);
+                                   fac_nv_attention_warps_cut *cut);
+void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut,
+                                 bool lse, fac_text *to);
 /* What the kernel is told after its buffers, and its range. */
 void fac_nv_attention_warps_numbers(const fac_nv_attention *a,
                                     const fac_nv_attention_warps_cut *cut, fac_cl_call *c);

@@ -40,7 +40,7 @@ static size_t bytes_of_queries(const fac_nv_attention *a, const fac_nv_attention
 }
 
 bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_t local, int units,
-                         fac_nv_attention_warps_cut *cut) {
+                                   fac_nv_attention_warps_cut *cut) {
     enum { LONGEST = 64, SHORTER = 32, MOST_STAGES = 4, AIM = 72 * KIB };
     const bool split = a->mode == FAC_NV_3XTF32;
     const int64_t keys = fac_nv_up(a->T, SLAB) * SLAB;
@@ -63,8 +63,8 @@ bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_
     return variant <= VARIANTS && cut->block >= SLAB;
 }
 
-void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut, bool lse,
-                       fac_text *to) {
+void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut,
+                                 bool lse, fac_text *to) {
     fac_nv_attention_types(a, to);
     fac_text_print(to,
                    "#define D %d\n#define E %d\n#define BLOCK %d\n#define WARPS %d\n"
@@ -98,7 +98,8 @@ typedef struct plan {
 
 static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     return fac_nv_attention_forward(p, 0, &r->a) &&
-           fac_nv_attention_warps_cut_of(&r->a, p->variant, fac_mma_local(o), o->limits.units, &r->cut);
+           fac_nv_attention_warps_cut_of(&r->a, p->variant, fac_mma_local(o), o->limits.units,
+                                         &r->cut);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {

@@ -206,8 +206,8 @@ INLINE void as_operand(uint *p, const float *s) {
 #else
 #define STORED_AT_ONCE 2
 #endif
-/* v[i] of lane t and v[t] of lane i change places, of four lanes each.  By bits: compilers make of a
- * choice between two registers one between their places in memory. */
+/* v[i] of lane t and v[t] of lane i change places, of four lanes each.  By bits: compilers make a
+ * choice between two places in memory of one between registers. */
 INLINE void turn_pair(uint *x, uint *y, uint second, int lanes) {
     const uint all = -second, got = nv_other_word(*y ^ ((*x ^ *y) & all), lanes);
     *x ^= (*x ^ got) & all;

@@ -295,7 +295,8 @@ kernel GROUP(THREADS) void attention(const args a, global const MEMORY(X) *q,
         if (j + AHEAD < blocks) BRING(j + AHEAD);
         NV_COPIES_COMMIT();
 #ifdef KEEP_Q
-        if (j == 0) UNROLL for (int i = 0; i < STEPS; i++) nv_matrices(kept + 4 * i, q_lane + i * 32);
+        if (j == 0)
+            UNROLL for (int i = 0; i < STEPS; i++) nv_matrices(kept + 4 * i, q_lane + i * 32);
 #endif
         if (left <= 0) continue;
         float s[BLOCK / 2];
