@@ -108,9 +108,9 @@ fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
 /* ---- attention_warps.c: on mma.sync ---- */
 
 /* How nv_attention_warps.cl is cut: `block` keys at a time, of which `ahead` are on their way in
- * `stages` places; `warps` of 16 queries; bytes of local memory. */
+ * `stages` places; `warps` of 16 queries; registers of an item, bytes of local memory. */
 typedef struct fac_nv_attention_warps_cut {
-    int block, warps, stages, ahead;
+    int block, warps, stages, ahead, registers;
     size_t local;
     bool keep_q;
 } fac_nv_attention_warps_cut;

@@ -1,5 +1,6 @@
 /* attention/warps: attention on mma.sync, made for many short sequences, where attention/wgmma
  * waits for its tiles one after the other: see attention.h and nv_attention_warps.cl. */
+#include <stdio.h>
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "opencl_solvers.h"
 #include "backends/problem.h"
@@ -46,6 +47,7 @@ bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_
     const int64_t keys = fac_nv_up(a->T, SLAB) * SLAB;
     const int most = split || a->e > 96 ? SHORTER : LONGEST;
     cut->warps = variant ? variant : warps_of(a, units);
+    cut->registers = a->d + a->e <= 64 ? 96 : a->d + a->e <= 128 ? 128 : 168;
     cut->keep_q = !split && a->d * fac_nv_number(a) <= 128;
     cut->block = keys < most ? (int)keys : most;
     for (; cut->block >= SLAB; cut->block = cut->block / 2 / SLAB * SLAB) {
@@ -123,8 +125,10 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     const bool lse = p->out[FAC_NV_LSE].type.dtype != FAC_NONE;
     fac_cl_call *c = NULL;
     fac_text text = { 0 };
+    char options[40];
+    snprintf(options, sizeof options, "-cl-nv-maxrregcount=%d", r.cut.registers);
     fac_nv_attention_warps_text(a, &r.cut, lse, &text);
-    const fac_status status = fac_cl_call_text(o, to, &text, "", "attention", &c, err);
+    const fac_status status = fac_cl_call_text(o, to, &text, options, "attention", &c, err);
     fac_text_free(&text);
     FAC_TRY(status);
     fac_cl_call_in(c, p, FAC_NV_Q);
