@@ -67,7 +67,6 @@ static void meet(warp *w, int all) {
 void emu_barrier(void) { meet(&everyone, count); }
 static warp *mine(void) { return &warps[now / LANES]; }
 static void meet_warp(void) { meet(mine(), LANES); }
-void nv_warp_meets(void) { meet_warp(); }
 
 /* ---- memory ---- */
 

@@ -102,6 +102,9 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
 void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows,
                             int64_t heads, fac_cl_call *c);
 bool fac_nv_heads_mapped(const fac_nv_heads *h); /* whether an operand can have a map */
+/* Of attention itself; work: bytes of images. */
+double fac_nv_attention_seconds(const fac_opencl *o, const fac_nv_attention *a,
+                                const fac_nv_attention_cut *cut, size_t work);
 fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
                                              fac_nv_attention_kernel kernel);
 
@@ -120,6 +123,8 @@ bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_
                                    fac_nv_attention_warps_cut *cut);
 void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut,
                                  bool lse, fac_text *to);
+double fac_nv_attention_warps_seconds(fac_opencl *o, const fac_nv_attention *a,
+                                      const fac_nv_attention_warps_cut *cut);
 /* What the kernel is told after its buffers, and its range. */
 void fac_nv_attention_warps_numbers(const fac_nv_attention *a,
                                     const fac_nv_attention_warps_cut *cut, fac_cl_call *c);

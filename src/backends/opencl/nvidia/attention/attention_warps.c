@@ -34,10 +34,21 @@ static int warps_of(const fac_nv_attention *a, int units) {
     return slabs < 4 ? (int)slabs : best;
 }
 
-/* Bytes of a group's queries and of its part of the mask. */
+/* Bytes of a group's queries. */
 static size_t bytes_of_queries(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut) {
-    const int masks = a->mask.type == FAC_NONE ? 0 : 4 * (cut->block + 8);
-    return (size_t)(SLAB * cut->warps * (row_bytes(a, a->d) + masks));
+    return (size_t)(SLAB * cut->warps * row_bytes(a, a->d));
+}
+
+/* Rows of the mask that a warp reads: one where all queries have the same. */
+static int mask_rows(const fac_nv_attention *a) { return a->mask.row ? SLAB : 1; }
+
+/* Bytes of a block of keys. */
+static size_t bytes_of_block(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut) {
+    size_t bytes = (size_t)(cut->block * (row_bytes(a, a->d) + row_bytes(a, a->e)));
+    if (a->mask.type != FAC_NONE)
+        bytes += (size_t)(cut->warps * mask_rows(a)) *
+                 ((size_t)cut->block * fac_dtype_get(a->mask.type)->block_bytes + 16);
+    return bytes;
 }
 
 bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_t local, int units,
@@ -52,7 +63,7 @@ bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_
     cut->block = keys < most ? (int)keys : most;
     for (; cut->block >= SLAB; cut->block = cut->block / 2 / SLAB * SLAB) {
         const int64_t blocks = fac_nv_up(a->T, cut->block);
-        const size_t stage = (size_t)(cut->block * (row_bytes(a, a->d) + row_bytes(a, a->e)));
+        const size_t stage = bytes_of_block(a, cut);
         const size_t least = bytes_of_queries(a, cut), aim = local < AIM ? local : AIM;
         cut->stages = blocks < 2 ? 1 : 2;
         while (cut->stages < blocks && cut->stages < MOST_STAGES &&
@@ -72,6 +83,9 @@ void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attenti
                    "#define D %d\n#define E %d\n#define BLOCK %d\n#define WARPS %d\n"
                    "#define STAGES %d\n#define AHEAD %d\n",
                    a->d, a->e, cut->block, cut->warps, cut->stages, cut->ahead);
+    fac_text_print(to, "#define RAGGED %d\n",
+                   a->causal || fac_nv_up(a->T, SLAB) * SLAB % cut->block != 0);
+    if (a->mask.type != FAC_NONE) fac_text_print(to, "#define MASK_ROWS %d\n", mask_rows(a));
     fac_nv_attention_forms(a, to);
     if (a->q.aligned && a->k.aligned && a->v.aligned) fac_text_add(to, "#define ALIGNED\n");
     if (cut->keep_q) fac_text_add(to, "#define KEEP_Q\n");
@@ -91,6 +105,20 @@ void fac_nv_attention_warps_numbers(const fac_nv_attention *a,
     c->range = (fac_cl_range){ 3, { items * tiles, (size_t)a->H, (size_t)a->B }, { items, 1, 1 } };
 }
 
+/* A warp waits for what it reads and multiplies; the products of all warps of a unit share it. */
+double fac_nv_attention_warps_seconds(fac_opencl *o, const fac_nv_attention *a,
+                                      const fac_nv_attention_warps_cut *cut) {
+    const fac_nv_attention_speed *s = &fac_nv_attention_speeds;
+    const int units = o->limits.units,
+              room = fac_mma_room(o, 32 * cut->warps, cut->local, cut->registers);
+    const double groups = (double)(a->B * a->H * fac_nv_up(a->Q, SLAB * cut->warps));
+    const double keys = (double)fac_nv_up(a->T, SLAB), seen = a->causal ? (keys + 1) / 2 : keys;
+    const double rounds = groups / (units * (room > 1 ? room : 1));
+    const double macs = groups * cut->warps * seen * (SLAB * SLAB * (a->d + a->e));
+    return s->warps_begin + (rounds > 1 ? rounds : 1) * seen * s->wait +
+           macs / (s->warps_share * fac_mma_rate(o, a->mode));
+}
+
 /* ---- the solver ---- */
 
 typedef struct plan {
@@ -99,8 +127,9 @@ typedef struct plan {
 } plan;
 
 static bool read(fac_opencl *o, fac_problem *p, plan *r) {
-    return fac_nv_attention_forward(p, 0, &r->a) &&
-           fac_nv_attention_warps_cut_of(&r->a, p->variant, fac_mma_local(o), o->limits.units,
+    if (!fac_nv_attention_forward(p, 0, &r->a)) return false;
+    if (r->a.mask.type != FAC_NONE && r->a.mask.key != 1 && r->a.T > 1) return false;
+    return fac_nv_attention_warps_cut_of(&r->a, p->variant, fac_mma_local(o), o->limits.units,
                                          &r->cut);
 }
 
@@ -110,12 +139,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!fac_cl_has_path(o, FAC_CL_MMA) || !read(o, p, &r)) return false;
     fac_lay_in_order(&p->in[FAC_NV_Q], &p->out[0]);
     if (!read(o, p, &r)) return false;
-    const fac_nv_attention *a = &r.a;
-    const double macs = (double)(a->B * a->H) * (double)a->Q * (double)a->T *
-                        (double)(a->D + a->E) / (a->causal ? 2 : 1);
     *FAC_DRAFT(offer, plan) = r;
     offer->variants = VARIANTS;
-    offer->seconds = fac_nv_speeds.launch + macs / (0.5 * fac_mma_rate(o, a->mode));
+    offer->seconds = fac_nv_attention_warps_seconds(o, &r.a, &r.cut);
     return true;
 }
 

@@ -7,8 +7,9 @@
  * the A operand of the second product.
  *
  * Options, beside those of nv_attention_tiles.cl: D, E sizes of a row of q and v, multiples of 16;
- * BLOCK keys of a block; WARPS, STAGES, AHEAD; KEEP_Q: a warp's queries stay in registers; CAUSAL;
- * MASKED with M, the type of the mask, and BOOLS; PAIRS: y takes two numbers at once; LSE: that
+ * BLOCK keys of a block; RAGGED: sixteens of keys of some block are left out; WARPS, STAGES, AHEAD;
+ * KEEP_Q: a warp's queries stay in registers; CAUSAL; MASKED with M, the type of the mask, whose
+ * keys are neighbours, MASK_ROWS of a warp, and BOOLS; PAIRS: y takes two numbers at once; LSE: that
  * output is wanted. */
 #define ROWS (16 * WARPS)
 #define THREADS (32 * WARPS)
@@ -16,7 +17,14 @@
 #define V_ROW (E * NUMBER + 16)
 #define Q_BYTES (ROWS * K_ROW)
 #define K_BYTES (BLOCK * K_ROW)
-#define STAGE_BYTES (K_BYTES + BLOCK * V_ROW)
+#define KV_BYTES (K_BYTES + BLOCK * V_ROW)
+#ifdef MASKED                           /* a warp's part: rows of the mask, or the same for all */
+#define M_SIZE ((int)sizeof(MEMORY(M)))
+#define MASK_ROW (BLOCK * M_SIZE + 16)
+#define STAGE_BYTES (KV_BYTES + WARPS * MASK_ROWS * MASK_ROW)
+#else
+#define STAGE_BYTES KV_BYTES
+#endif
 #define STEPS (D / STEP)
 #define MMA FAC_CAT(nv_mma_, KIND)
 #if defined(ALIGNED) && (defined(SAME) || NUMBER == 4)
@@ -186,33 +194,46 @@ INLINE void multiply_v(float *o, const float *s, uint v, int left, bool whole) {
 }
 
 #ifdef MASKED
-/* A warp's part of the mask, which scores begin with: in units of products, -infinity where there
- * is no key.  Lanes read along its rows. */
-#define MASK_ROW (BLOCK + 8)
-#define MASK_TURNS ((BLOCK + 31) / 32)
-INLINE void bring_mask(const args *a, local float *to, global const MEMORY(M) *mask, int first,
-                       int key0, float unit, int lane) {
-    float x[16 * MASK_TURNS];
-    UNROLL for (int i = 0; i < 16 * MASK_TURNS; i++) {
-        const int key = key0 + i % MASK_TURNS * 32 + lane, row = first + i / MASK_TURNS;
-        const int there = min(row, (int)a->queries - 1);
-        x[i] = mask_at(mask + there * a->m_row + min(key, (int)a->keys - 1) * a->m_key) * unit;
-        if (key >= (int)a->keys) x[i] = -INFINITY;
-    }
-    UNROLL for (int i = 0; i < 16 * MASK_TURNS; i++) {
-        const int c = i % MASK_TURNS * 32 + lane;
-        if (BLOCK % 32 == 0 || c < BLOCK) to[i / MASK_TURNS * MASK_ROW + c] = x[i];
+/* Where a row of the mask begins, for keys from key0 on. */
+INLINE size_t mask_row(const args *a, global const MEMORY(M) *mask, int row, int key0) {
+    return (size_t)(mask + min(row, (int)a->queries - 1) * a->m_row + key0);
+}
+/* A warp's part of the mask, rows from `first` on: whole pieces of 16 bytes, so that a row begins
+ * within its first one.  Two lanes for a row, or all lanes for the only one. */
+INLINE void bring_mask(const args *a, uint to, global const MEMORY(M) *mask, int first, int key0,
+                       int lane) {
+    const int r = MASK_ROWS == 1 ? 0 : lane >> 1, lanes = 32 / MASK_ROWS;
+    const size_t at = mask_row(a, mask, first + r, key0);
+    const int bytes = min(BLOCK, (int)a->keys - key0) * M_SIZE + (int)(at & 15);
+    UNROLL for (int i = 0; i < (MASK_ROW / 16 + lanes - 1) / lanes; i++) {
+        const int c = 16 * (lane % lanes + i * lanes);
+        if (c < MASK_ROW)
+            nv_copy16(to + r * MASK_ROW + c, (global const uchar *)(at & ~(size_t)15) + c,
+                      clamp(bytes - c, 0, 16));
     }
 }
-INLINE void begin(float *s, local const float *mask, int g, int t) {
-    UNROLL for (int i = 0; i < BLOCK / 4; i++) {
-        const float2 two =
-            *(local const float2 *)(mask + (g + i % 2 * 8) * MASK_ROW + i / 2 * 8 + 2 * t);
-        s[2 * i] = two.x;
-        s[2 * i + 1] = two.y;
+/* Scores begin with it, in units of products. */
+INLINE float mask_of(local const uchar *p, float unit) {
+    const MEMORY(M) x = *(local const MEMORY(M) *)p;
+#ifdef BOOLS
+    return x ? 0.0f : -INFINITY;
+#else
+    return FROM(M, x) * unit;
+#endif
+}
+INLINE void begin(const args *a, float *s, local const uchar *part, global const MEMORY(M) *mask,
+                  int row0, int key0, int lane) {
+    const float unit = 1 / as_float((int)a->scale);
+    UNROLL for (int k = 0; k < 2; k++) {
+        const int shift = (int)(mask_row(a, mask, row0 + 8 * k, key0) & 15);
+        local const uchar *p = part + shift + (lane & 3) * (2 * M_SIZE);
+        if (MASK_ROWS > 1) p += ((lane >> 2) + 8 * k) * MASK_ROW;
+        UNROLL for (int i = 0; i < BLOCK / 8; i++) {
+            s[4 * i + 2 * k] = mask_of(p + 8 * i * M_SIZE, unit);
+            s[4 * i + 2 * k + 1] = mask_of(p + (8 * i + 1) * M_SIZE, unit);
+        }
     }
 }
-INLINE void nv_warp_meets(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 #endif
 
 INLINE int keys_before(const args *a, int query) {
@@ -228,9 +249,6 @@ kernel GROUP(THREADS) void attention(const args a, global const MEMORY(X) *q,
                                      global const MEMORY(M) *mask, global MEMORY(X) *y,
                                      global float *lse) {
     local uchar memory[Q_BYTES + STAGES * STAGE_BYTES] __attribute__((aligned(128)));
-#ifdef MASKED
-    local float masks[WARPS * 16 * MASK_ROW] __attribute__((aligned(16)));
-#endif
     const int item = get_local_id(0), warp = item >> 5, lane = item & 31, g = lane >> 2,
               t = lane & 3;
     const int h = get_group_id(1), b = get_group_id(2), kv = h / (int)a.ratio;
@@ -240,7 +258,7 @@ kernel GROUP(THREADS) void attention(const args a, global const MEMORY(X) *q,
     const int tile = get_group_id(0);
 #endif
     const int first = tile * ROWS, mine = first + 16 * warp, row0 = mine + g;
-    const int blocks = (keys_before(&a, first + ROWS) + BLOCK - 1) / BLOCK;
+    const int blocks = STAGES == 1 ? 1 : (keys_before(&a, first + ROWS) + BLOCK - 1) / BLOCK;
     const int seen = mine < (int)a.queries ? keys_before(&a, mine + 16) : 0;
     const uint q_at = LOCAL_AT(memory), kv_at = q_at + Q_BYTES;
     global const MEMORY(X) *k_from = k + a.k + b * a.k_batch + kv * a.k_head;
@@ -251,7 +269,15 @@ kernel GROUP(THREADS) void attention(const args a, global const MEMORY(X) *q,
         bring(place, K_ROW, k_from, a.k_row, (j)*BLOCK, (int)a.keys, BLOCK, (int)a.d, D, item);    \
         bring(place + K_BYTES, V_ROW, v_from, a.v_row, (j)*BLOCK, (int)a.keys, BLOCK, (int)a.e, E, \
               item);                                                                               \
+        BRING_MASK(place, j);                                                                      \
     } while (0)
+#ifdef MASKED
+    mask += MASK_OF(a, b, h);
+#define BRING_MASK(place, j)                                                                       \
+    bring_mask(&a, (place) + KV_BYTES + warp * (MASK_ROWS * MASK_ROW), mask, mine, (j)*BLOCK, lane)
+#else
+#define BRING_MASK(place, j)
+#endif
     bring(q_at, K_ROW, q + a.q + b * a.q_batch + h * a.q_head, a.q_row, first, (int)a.queries, ROWS,
           (int)a.d, D, item);
     for (int j = 0; j < AHEAD; j++) {
@@ -275,24 +301,15 @@ kernel GROUP(THREADS) void attention(const args a, global const MEMORY(X) *q,
 #else
     uint *const kept = 0;
 #endif
-#ifdef MASKED
-    mask += MASK_OF(a, b, h);
-    local float *my_mask = masks + warp * (16 * MASK_ROW);
-#endif
     for (int j = 0; j < blocks; j++) {
         const uint place = kv_at + j % STAGES * STAGE_BYTES;
         const int left = seen - j * BLOCK;
-#ifdef MASKED
-        nv_warp_meets();                        /* all lanes have read the last block's */
-        if (left > 0) bring_mask(&a, my_mask, mask, mine, j * BLOCK, 1 / r.scale, lane);
-        nv_warp_meets();
-#endif
         NV_COPIES_WAIT(AHEAD - 1);
         if (j == 0) round_own(q_at, K_ROW, ROWS, D, item);
         round_own(place, K_ROW, BLOCK, D, item);
         round_own(place + K_BYTES, V_ROW, BLOCK, E, item);
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (j + AHEAD < blocks) BRING(j + AHEAD);
+        if (AHEAD < STAGES && j + AHEAD < blocks) BRING(j + AHEAD);
         NV_COPIES_COMMIT();
 #ifdef KEEP_Q
         if (j == 0)
@@ -301,17 +318,20 @@ kernel GROUP(THREADS) void attention(const args a, global const MEMORY(X) *q,
         if (left <= 0) continue;
         float s[BLOCK / 2];
 #ifdef MASKED
-        begin(s, my_mask, g, t);
+        begin(&a, s,
+              memory + Q_BYTES + j % STAGES * STAGE_BYTES + KV_BYTES +
+                  warp * (MASK_ROWS * MASK_ROW),
+              mask, row0, j * BLOCK, lane);
 #else
         UNROLL for (int i = 0; i < BLOCK / 2; i++) s[i] = 0;
 #endif
-        if (left >= BLOCK)
+        if (!RAGGED || left >= BLOCK)
             multiply_k(s, kept, q_lane, place + k_lane, left, true);
         else
             multiply_k(s, kept, q_lane, place + k_lane, left, false);
         weigh(&a, &r, s, j);
         if (j) UNROLL for (int i = 0; i < E / 2; i++) o[i] *= r.factor[i >> 1 & 1];
-        if (left >= BLOCK)
+        if (!RAGGED || left >= BLOCK)
             multiply_v(o, s, place + v_lane, left, true);
         else
             multiply_v(o, s, place + v_lane, left, false);
