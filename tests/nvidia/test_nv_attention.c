@@ -2,6 +2,7 @@
  * sizes, ragged lengths, causal, masks, grouped queries, every mode, against the same in f64 on the
  * cpu; without a GPU their texts.  FACULA_KERNELS=DIR writes these for scripts/check_ptx.sh. */
 #include "nv_attention_check.h"
+#include "backends/opencl/nvidia/unit/mma.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
@@ -206,14 +207,7 @@ static void texts_of(const form *f, fac_precision p, int maps, int number) {
     fac_graph *g = build(f, type_of(f->type), true);
     fac_operand x[OPERANDS] = { 0 };
     fac_nv_attention a;
-    const fac_node *n = fac_graph_output(g, 0)->node;
-    fac_problem problem = {
-        .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin
-    };
-    for (int i = 0; i < n->nin + n->nout; i++) {
-        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
-    }
+    fac_problem problem = problem_of(fac_graph_output(g, 0)->node, p, x);
     assert_true(fac_nv_attention_read(&problem, 3, &problem.out[0], maps, &a));
     assert_true(a.B == f->B && a.H == f->H && a.G == f->G && a.Q == f->Q && a.T == f->T &&
                 a.D == f->D && a.E == f->E);
@@ -257,6 +251,52 @@ static void texts(void **state) {
             for (int maps = 0; maps < 3; maps++) texts_of(&forms[i], levels[k], maps, number++);
 }
 
+/* Whom the planner would take on a card with wgmma. */
+static bool warps_are_faster(const form *f, fac_precision p) {
+    enum { GOOD = 1, UNITS = 132 };
+    static fac_opencl o;
+    fac_graph *g = build(f, type_of(f->type), false);
+    fac_operand x[OPERANDS] = { 0 };
+    fac_nv_attention a, b;
+    fac_nv_attention_warps_cut cut;
+    fac_problem problem = problem_of(fac_graph_output(g, 0)->node, p, x);
+    memset(&o, 0, sizeof o);
+    o.limits = (fac_cl_limits){ .local = 49152, .group = 1024, .units = UNITS, .gpu = true };
+    for (int k = 0; k < FAC_CL_PATHS; k++) o.paths[k] = GOOD;
+    assert_true(fac_nv_attention_read(&problem, FAC_NV_MASK, &problem.out[0], 0, &a));
+    assert_true(fac_nv_attention_read(&problem, FAC_NV_MASK, &problem.out[0], 1, &b));
+    assert_true(fac_nv_attention_warps_cut_of(&a, 0, fac_mma_local(&o), UNITS, &cut));
+    const fac_nv_attention_cut tiles = fac_nv_attention_cut_of(&b, FAC_NV_FORWARD);
+    const size_t images = b.maps ? 0 : (size_t)(b.B * b.G * b.T * (b.d + b.e) * fac_nv_number(&b));
+    fac_graph_free(g);
+    return fac_nv_attention_warps_seconds(&o, &a, &cut) <
+           fac_nv_attention_seconds(&o, &b, &tiles, images);
+}
+
+static void short_sequences_by_warps(void **state) {
+    static const form few[] = { { .type = "bf16",
+                                  1024,
+                                  3,
+                                  3,
+                                  49,
+                                  49,
+                                  32,
+                                  32,
+                                  .mask = "bf16",
+                                  .mask_dims = DIMS(1, 64, 3, 49, 49) },
+                                { .type = "bf16", 16, 12, 12, 128, 128, 64, 64 },
+                                { .type = "bf16", 1, 12, 12, 197, 197, 64, 64 },
+                                { .type = "f32", 16, 12, 12, 197, 197, 64, 64 } },
+                      many[] = { { .type = "bf16", 16, 12, 12, 512, 512, 64, 64 },
+                                 { .type = "f16", 2, 16, 16, 2048, 2048, 128, 128, .causal = true },
+                                 { .type = "f32", 8, 16, 16, 2048, 2048, 64, 64 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+        assert_true(warps_are_faster(&few[i], FAC_PRECISION_HIGH));
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+        assert_false(warps_are_faster(&many[i], FAC_PRECISION_HIGH));
+}
+
 static int open_both(void **state) {
     OK(fac_device_open("cpu", NULL, &cpu, &err));
     return open_device(state);
@@ -268,11 +308,11 @@ static int close_both(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(texts),
-                                        cmocka_unit_test(every_form),
-                                        cmocka_unit_test(every_form_by_warps),
-                                        cmocka_unit_test(random_forms),
-                                        cmocka_unit_test(random_forms_by_warps),
-                                        cmocka_unit_test(runs_are_alike) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts),         cmocka_unit_test(short_sequences_by_warps),
+        cmocka_unit_test(every_form),    cmocka_unit_test(every_form_by_warps),
+        cmocka_unit_test(random_forms),  cmocka_unit_test(random_forms_by_warps),
+        cmocka_unit_test(runs_are_alike)
+    };
     return cmocka_run_group_tests(tests, open_both, close_both);
 }

@@ -41,14 +41,7 @@ static bool pose(const form *f, fac_precision p, int number) {
     fac_nv_attention a;
     fac_nv_attention_warps_cut cut;
     fac_text t = { 0 };
-    const fac_node *n = fac_graph_output(g, 0)->node;
-    fac_problem problem = {
-        .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin
-    };
-    for (int i = 0; i < n->nin + n->nout; i++) {
-        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
-    }
+    fac_problem problem = problem_of(fac_graph_output(g, 0)->node, p, x);
     assert_true(fac_nv_attention_read(&problem, FAC_NV_MASK, &problem.out[0], 0, &a));
     assert_true(fac_nv_attention_warps_cut_of(&a, number, 99 << 10, 24, &cut));
     fac_nv_attention_warps_text(&a, &cut, true, &t);
@@ -116,6 +109,9 @@ static const form forms[] = {
     { .type = "bf16", 4, 2, 2, 49, 49, 32, 32, .mask = "bf16", .mask_dims = DIMS(2, 2, 1, 49, 49) },
     { .type = "f16", 1, 2, 2, 20, 90, 16, 16, .mask = "bool", .mask_dims = DIMS(20, 90) },
     { .type = "f32", 2, 1, 1, 9, 77, 40, 24, .mask = "bool", .mask_dims = DIMS(1, 77) },
+    { .type = "bf16", 1, 2, 1, 20, 300, 64, 64, .mask = "bf16", .mask_dims = DIMS(1, 2, 20, 300) },
+    { .type = "f32", 2, 1, 1, 18, 210, 64, 64, .mask = "f32", .mask_dims = DIMS(2, 1, 1, 210) },
+    { .type = "f16", 2, 1, 1, 20, 1, 32, 32, .mask = "f16", .mask_dims = DIMS(2, 1, 20, 1) },
     { .type = "bf16", 1, 1, 1, 33, 200, 128, 128 },
     { .type = "f32", 1, 1, 1, 33, 100, 128, 80 },
     { .type = "f16",

@@ -58,6 +58,17 @@ static inline fac_graph *build(const form *f, fac_dtype t, bool grads) {
 }
 enum { INPUTS = 4, RESULTS = 5 };
 
+/* As a solver sees it; x: as many as the node has operands. */
+static inline fac_problem problem_of(const fac_node *n, fac_precision p, fac_operand *x) {
+    for (int i = 0; i < n->nin + n->nout; i++) {
+        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+        if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
+    }
+    return (fac_problem){
+        .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin
+    };
+}
+
 static inline void fill(const fac_graph *g, fac_tensor *in[]) {
     for (int i = 0; i < fac_graph_inputs(g); i++) {
         const fac_type t = fac_value_type(fac_graph_input(g, i));

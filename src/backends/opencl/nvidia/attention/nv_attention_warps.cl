@@ -9,8 +9,8 @@
  * Options, beside those of nv_attention_tiles.cl: D, E sizes of a row of q and v, multiples of 16;
  * BLOCK keys of a block; RAGGED: sixteens of keys of some block are left out; WARPS, STAGES, AHEAD;
  * KEEP_Q: a warp's queries stay in registers; CAUSAL; MASKED with M, the type of the mask, whose
- * keys are neighbours, MASK_ROWS of a warp, and BOOLS; PAIRS: y takes two numbers at once; LSE: that
- * output is wanted. */
+ * keys are neighbours, MASK_ROWS of a warp, and BOOLS; PAIRS: y takes two numbers at once; LSE: it
+ * is wanted. */
 #define ROWS (16 * WARPS)
 #define THREADS (32 * WARPS)
 #define K_ROW (D * NUMBER + 16)
