@@ -32,7 +32,7 @@ INFERENCE = {"vgg16": 2.5, "resnet18": 1.8, "alexnet": 1.6, "googlenet": 1.6, "r
 def hold(folder):
     """The library that hides AVX-512, or None where that cannot be."""
     library = os.path.join(folder, "hold_avx2.so")
-    command = ["cc", "-O2", "-shared", "-fPIC", os.path.join(HERE, "hold_avx2.c"), "-o", library]
+    command = ["cc", "-O2", "-shared", "-fPIC", os.path.join(HERE, "programs", "hold_avx2.c"), "-o", library]
     if subprocess.run(command, stderr=subprocess.DEVNULL).returncode:
         return None
     env = {**os.environ, "LD_PRELOAD": os.path.abspath(library)}

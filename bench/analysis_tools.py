@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "scripts"))
+sys.path.insert(0, os.path.join(HERE, "..", "scripts", "peers"))
 from check_simplify import RIVALS, count, forked, launched, launcher     # noqa: E402
 
 SHAPE = (1, 3, 224, 224)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Transformers on an OpenCL GPU against PyTorch on the same card, eager and compiled: the programs take turns.
 
-    python bench/gpu_transformers.py --facula build/facula [NAME...] [--batch 1,16] [--precision high,bf16]
-                                     [--rounds 3] [--budget SECONDS] [--json FILE] [--before OTHER]
+    python bench/gpu_transformers.py --facula build/facula [NAME...] [--batch 1,16] [--train 16]
+                                     [--precision high,bf16] [--rounds 3] [--budget SECONDS] [--json FILE] [--before OTHER]
 
 Networks: vit_b_16, convnext_tiny, swin_t of torchvision; bert_base (128 tokens), bert_base_512, gpt2 (128 tokens) and
 gpt2_1024 of transformers, the last two with the logits of the last position.  Weights are random.  Each is exported to ONNX
-here, and facula reads the file.  Precisions:
+here, and facula reads the file.  --train: steps of such batches, cross entropy of random labels and Adam (fused in PyTorch),
+without dropout; BERT's classes are the means of what it makes of the tokens.  Precisions:
     highest   f32, TF32 off           facula --precision highest
     high      f32, TF32 on            facula --precision high
     bf16      autocast to bf16        facula --precision bf16
@@ -50,16 +51,18 @@ NETWORKS = [
 
 
 class Hidden(torch.nn.Module):
-    """What BERT makes of tokens, without the pooler."""
+    """What BERT makes of tokens, without the pooler; its means to train with."""
 
-    def __init__(self):
+    def __init__(self, means):
         super().__init__()
         from transformers import BertConfig, BertModel
 
-        self.m = BertModel(BertConfig(attn_implementation="sdpa"), add_pooling_layer=False)
+        config = BertConfig(attn_implementation="sdpa", hidden_dropout_prob=0, attention_probs_dropout_prob=0)
+        self.m, self.means = BertModel(config, add_pooling_layer=False), means
 
     def forward(self, tokens):
-        return self.m(tokens).last_hidden_state
+        y = self.m(tokens).last_hidden_state
+        return y.mean(1) if self.means else y
 
 
 class Next(torch.nn.Module):
@@ -69,16 +72,17 @@ class Next(torch.nn.Module):
         super().__init__()
         from transformers import GPT2Config, GPT2LMHeadModel
 
-        self.m = GPT2LMHeadModel(GPT2Config(attn_implementation="sdpa", use_cache=False))
+        config = GPT2Config(attn_implementation="sdpa", use_cache=False, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+        self.m = GPT2LMHeadModel(config)
 
     def forward(self, tokens):
         return self.m(tokens, use_cache=False, logits_to_keep=1).logits[:, -1]
 
 
-def model_of(name):
+def model_of(name, train=False):
     torch.manual_seed(0)
     if name.startswith("bert"):
-        return Hidden().eval()
+        return Hidden(train).eval()
     if name.startswith("gpt2"):
         return Next().eval()
     model = getattr(torchvision.models, name)(weights=None).eval()
@@ -104,39 +108,52 @@ def export(name, model, x, path):
         )
 
 
-def cell(a, name, batch, precision, model, x, facula, before, exact, folder):
-    """One line: times of eager, compiled and facula in turns, and errors."""
+def inference(model, x, precision):
+    def step():
+        with torch.inference_mode(), arithmetic(precision):
+            return model(x)
 
-    def step_of(f):
-        def step():
-            with torch.inference_mode(), arithmetic(precision):
-                return f(x)
+    return step
 
-        return step
 
+def training(model, x, precision):
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-5, fused=True)
+    loss, labels = torch.nn.CrossEntropyLoss(), torch.randint(0, 768, (len(x),), device="cuda")
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with arithmetic(precision):
+            value = loss(model(x).float(), labels)
+        value.backward()
+        optimizer.step()
+
+    return step
+
+
+def cell(a, name, batch, precision, train, model, x, facula, before, exact, folder):
+    """One line: times of eager, compiled and facula in turns, and errors of what is inferred."""
+    mode, step_of = ("train", training) if train else ("infer", inference)
     torch._dynamo.reset()
-    eager, compiled = step_of(model), step_of(torch.compile(model, mode="reduce-overhead"))
+    eager = step_of(model, x, precision)
     steps = {"eager": eager}
     if not a.no_compile:
+        compiled = step_of(torch.compile(model, mode="reduce-overhead"), x, precision)
         for _ in range(3):
             compiled()
         steps["compiled"] = compiled
-    there = os.path.join(folder, "y.npy")
-    facula.ask(batch, precision, "infer", 0, os.path.join(folder, "x.npy"), there)
-    line = {
-        "network": name,
-        "batch": batch,
-        "precision": precision,
-        "facula_error": error_of(torch.from_numpy(numpy.load(there)).cuda(), exact),
-        "pytorch_error": error_of(eager(), exact),
-    }
+    line = {"network": name, "mode": mode, "batch": batch, "precision": precision}
+    if not train:
+        there = os.path.join(folder, "y.npy")
+        facula.ask(batch, precision, mode, 0, os.path.join(folder, "x.npy"), there)
+        line["facula_error"] = error_of(torch.from_numpy(numpy.load(there)).cuda(), exact)
+        line["pytorch_error"] = error_of(eager(), exact)
     times = {k: [] for k in [*steps, "facula"] + (["before"] if before else [])}
     for _ in range(a.rounds):
         for k, step in steps.items():
             times[k].append(rival_ms(step, a.seconds, torch.cuda.synchronize, 2))
         for k, program in (("facula", facula), ("before", before)):
             if program:
-                times[k].append(program.ask(batch, precision, "infer", a.seconds)["median_ms"])
+                times[k].append(program.ask(batch, precision, mode, a.seconds)["median_ms"])
     for k, t in times.items():
         line[k + "_ms"] = statistics.median(t)
     for k in times:
@@ -152,27 +169,29 @@ def text(line):
         else " | "
     )
     before = f" {line['before_ms']:.3f} |" if "before_ms" in line else ""
+    errors = f"{line['facula_error']:.1e} / {line['pytorch_error']:.1e}" if "facula_error" in line else ""
     return (
-        f"| {line['network']} | {line['batch']} | {line['precision']} | {line['eager_ms']:.3f} | {compiled} | "
-        f"{line['facula_ms']:.3f} | {line['eager_ratio']:.2f} | {line['facula_error']:.1e} / {line['pytorch_error']:.1e} |{before}"
+        f"| {line['network']} | {line['mode']} {line['batch']} | {line['precision']} | {line['eager_ms']:.3f} | {compiled} | "
+        f"{line['facula_ms']:.3f} | {line['eager_ratio']:.2f} | {errors} |{before}"
     )
 
 
-def network(a, name, batch, left, lines, skipped):
+def network(a, name, batch, train, left, lines, skipped):
     work = a.precision.split(",")
     if left() < 0:
         skipped += [(name, batch, p) for p in work]
         return
-    model, x = model_of(name), input_of(name, batch)
+    model, x = model_of(name, train), input_of(name, batch)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, name + ".onnx")
         export(name, model, x, path)
         numpy.save(os.path.join(folder, "x.npy"), x.numpy())
-        model, x = model.cuda(), x.cuda()
-        with torch.inference_mode():
-            wide = model_of(name).double().cuda()
-            exact = wide(x if name in TOKENS else x.double())
-            del wide
+        model, x, exact = model.cuda(), x.cuda(), None
+        if not train:
+            with torch.inference_mode():
+                wide = model_of(name).double().cuda()
+                exact = wide(x if name in TOKENS else x.double())
+                del wide
         facula, before = Facula(a.facula, a.device, path), (
             Facula(a.before, a.device, path) if a.before else None
         )
@@ -182,7 +201,7 @@ def network(a, name, batch, left, lines, skipped):
                 continue
             try:
                 lines.append(
-                    cell(a, name, batch, precision, model, x, facula, before, exact, folder)
+                    cell(a, name, batch, precision, train, model, x, facula, before, exact, folder)
                 )
                 print(text(lines[-1]), flush=True)
             except (RuntimeError, OSError) as e:
@@ -211,6 +230,7 @@ def main():
     p.add_argument("--device", default="opencl")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--batch", default="1,16")
+    p.add_argument("--train", default="", help="batches to train with, too")
     p.add_argument("--precision", default="high,bf16")
     p.add_argument("--seconds", type=float, default=0.2, help="of each turn")
     p.add_argument("--no-compile", action="store_true", help="eager PyTorch alone")
@@ -233,7 +253,7 @@ def main():
         f"PyTorch {torch.__version__}, {version}\n"
     )
     print(
-        "| network | batch | precision | eager ms | compiled ms | compiled / facula | facula ms | eager / facula | "
+        "| network | work | precision | eager ms | compiled ms | compiled / facula | facula ms | eager / facula | "
         "error facula / PyTorch |"
         + (" before ms |" if a.before else "")
         + "\n"
@@ -242,11 +262,14 @@ def main():
         flush=True,
     )
     for name in a.names:
-        for batch in a.batch.split(","):
+        batches = [(int(b), False) for b in a.batch.split(",") if b]
+        batches += [(int(b), True) for b in a.train.split(",") if b]
+        for batch, train in batches:
             network(
                 a,
                 name,
-                int(batch),
+                batch,
+                train,
                 lambda: a.budget - (time.perf_counter() - start),
                 lines,
                 skipped,

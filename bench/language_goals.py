@@ -128,7 +128,7 @@ def ort_side(session, names, present, empty, ids):
 
 
 def exported(torch, model, config, path):
-    """A decoder with past inputs and outputs, as scripts/check_gpt2_onnx.py makes it."""
+    """A decoder with past inputs and outputs, as scripts/peers/check_gpt2_onnx.py makes it."""
     from transformers.cache_utils import DynamicCache
 
     class Decoder(torch.nn.Module):

@@ -1,15 +1,21 @@
-"""Layers of few bits against the same layers in floats: low_bits.py FACULA [--layers] [--threads N] [--rounds N] [--isa NAME].
+"""Layers of few bits against the same layers in floats:
+low_bits.py FACULA [--layers] [--threads N] [--rounds N] [--isa NAME] [--json FILE --machine TEXT].
 
-Chains of six 3 x 3 convolutions, so that operands lie as they do within a network.  Both run in turn, so that they see the
-same machine; the time of a run is the least of all rounds.  W1A1 is with learned levels, xnor with signs; even: levels of
-activations lie evenly, and are constants.  --layers: single layers that read codes and give codes, instead of chains, by
-counts and by tables.
+Chains of six 3 x 3 convolutions, so that operands lie as they do within a network.  Both run in
+turn, so that they see the same machine; the time of a run is the least of all rounds.  W1A1 is with
+learned levels, xnor with signs; even: levels of activations lie evenly, and are constants.
+--layers: single layers that read codes and give codes, instead of chains, by counts and by tables.
+--json writes the ratios of the faster way into FILE, docs/benchmarks/bits.json; then
+scripts/benchmarks_page.py makes the page of it.
 """
 import argparse
+import datetime
 import json
 import pathlib
 import subprocess
 import tempfile
+
+import record
 
 LAYERS = 6
 SHAPES = [(64, 56), (128, 28), (256, 14), (512, 7)]
@@ -57,31 +63,84 @@ def layer(channels, size, weights=0, inputs=0, even=False):
             f"pad=1,1,1,1 dims={channels},{channels},3,3 y_relu")
 
 
+LAYER_KINDS = [("W1A1", 1, 1, True), ("W1A2 even", 1, 2, True), ("W1A2", 1, 2, False),
+               ("W2A2 even", 2, 2, True), ("W2A2", 2, 2, False)]
+GOALS = {"W1A1": 5, "W1A2": 3.5, "W2A2": 2}
+GOAL_SHAPES = SHAPES[1:3]
+
+
+def shape_name(channels, size):
+    return f"{channels} x {size} x {size}"
+
+
+def layer_times(args, channels, size):
+    """Least times in us: of "float", and of each kind and way."""
+    jobs = {"float": (layer(channels, size), [])}
+    for name, weights, inputs, even in LAYER_KINDS:
+        for way in ("bits", "tables"):
+            solver = ["--solver", f"conv2d_codes/{way}"]
+            jobs[name, way] = (layer(channels, size, weights, inputs, even), solver)
+    best = {}
+    for _ in range(args.rounds):
+        for name, (problem, more) in jobs.items():
+            us = 1e3 * least(args, problem, more)
+            best[name] = min(best.get(name, us), us)
+    return best
+
+
+def row_of(args, name, times):
+    """A row as bench/record.py says: ratios of the way that is faster at most shapes."""
+    ratio = {way: {shape_name(*s): round(t["float"] / t[name, way], 2) for s, t in times.items()}
+             for way in ("bits", "tables")}
+    way = max(ratio, key=lambda w: sum(ratio[w].values()))
+    short = name.removesuffix(" even")
+    levels = {"W1A1": "", short: ", any levels"}.get(name, ", even levels")
+    one = "" if args.threads == 1 else f"_{args.threads}"
+    isa = f"_{args.isa}" if args.isa else ""
+    more = f" --isa {args.isa}" if args.isa else ""
+    row = dict(id=f"bits{isa}{one}." + name.lower().replace(" ", "_"), machine=args.machine,
+               work=f"{short}{levels}, " + {"bits": "counted", "tables": "tables"}[way],
+               peer="facula in floats", date=datetime.date.today().isoformat(),
+               command=f"python bench/low_bits.py build/facula --layers --threads {args.threads}"
+                       f" --rounds {args.rounds} --seconds {args.seconds}{more}")
+    if not args.isa:
+        row["goal"] = {shape_name(*s): GOALS[short] for s in GOAL_SHAPES}
+    elif name == "W1A1":
+        row["goal"] = 4
+    return row | dict(page=False, values=ratio[way])
+
+
+def write_rows(args, times):
+    table = record.load(args.json)
+    rows = {row["id"]: row for row in table["rows"]}
+    for name, *_ in LAYER_KINDS:
+        row = row_of(args, name, times)
+        rows[row["id"]] = row
+    table["rows"] = list(rows.values())
+    record.save(args.json, table)
+
+
 def layers(args):
-    kinds = [("W1A1", 1, 1, True), ("W1A2", 1, 2, False), ("W1A2 even", 1, 2, True), ("W2A2", 2, 2, False),
-             ("W2A2 even", 2, 2, True)]
-    ways = [(name, way) for name, *_ in kinds for way in ("bits", "tables")]
-    print("| 3 x 3 layer | float us | " + " | ".join(f"{name} {way} us | ratio" for name, way in ways) + " |")
+    ways = [(name, way) for name, *_ in LAYER_KINDS for way in ("bits", "tables")]
+    heads = " | ".join(f"{name} {way} us | ratio" for name, way in ways)
+    print(f"| 3 x 3 layer | float us | {heads} |")
     print("| --- |" + " --- |" * (1 + 2 * len(ways)))
-    for channels, size in SHAPES:
-        jobs = {"float": (layer(channels, size), [])}
-        for name, weights, inputs, even in kinds:
-            for way in ("bits", "tables"):
-                jobs[name, way] = (layer(channels, size, weights, inputs, even), ["--solver", f"conv2d_codes/{way}"])
-        best = {}
-        for _ in range(args.rounds):
-            for name, (problem, more) in jobs.items():
-                us = 1e3 * least(args, problem, more)
-                best[name] = min(best.get(name, us), us)
+    times = {}
+    for shape in SHAPES:
+        best = times[shape] = layer_times(args, *shape)
         cells = [f"{best[way]:.0f} | {best['float'] / best[way]:.2f}" for way in ways]
-        print(f"| {channels} x {size} x {size} | {best['float']:.0f} | " + " | ".join(cells) + " |", flush=True)
+        print(f"| {shape_name(*shape)} | {best['float']:.0f} | {' | '.join(cells)} |", flush=True)
+    if args.json:
+        write_rows(args, times)
 
 
 def least(args, path, more=()):
-    command = [args.facula, "bench", str(path), *more, "--threads", str(args.threads), "--seconds", str(args.seconds), "--json"]
+    command = [args.facula, "bench", str(path), *more, "--threads", str(args.threads)]
+    command += ["--seconds", str(args.seconds), "--json"]
     if args.isa:
         command += ["--isa", args.isa]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["min_ms"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)["min_ms"]
 
 
 def main():
@@ -92,7 +151,11 @@ def main():
     parser.add_argument("--isa")
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--layers", action="store_true")
+    parser.add_argument("--json", metavar="FILE", help="with --layers: the rows are written there")
+    parser.add_argument("--machine", help="with --json: what it is, and how busy")
     args = parser.parse_args()
+    if args.json and not (args.layers and args.machine):
+        parser.error("--json needs --layers and --machine")
     if args.layers:
         layers(args)
         return

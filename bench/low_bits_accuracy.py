@@ -1,10 +1,14 @@
-"""What few bits cost on MNIST: low_bits_accuracy.py FACULA --data DIR [--seeds 0 1 2] [--epochs N] [--jobs N] [--only NAME] [--out DIR].
+"""What few bits cost on MNIST: low_bits_accuracy.py FACULA --data DIR [--seeds 0 1 2]
+[--epochs N] [--jobs N] [--only NAME] [--out DIR].
 
-LeNet-5 (20 and 50 filters of 5 x 5, 500 hidden units, batch norms) in floats, then from these weights in few bits, the first and the
-last layer in floats; and an MLP of three times 256 hidden units in which every weight, every activation and every pixel is a sign.
-One line for each network: the accuracy on the 10,000 test images after the last epoch, the mean of all seeds and each of them, beside
-what is wanted.  DIR of --data has MNIST's four files.  Needs Python's facula (PYTHONPATH=build/python).  A job is a training of one
-seed; jobs share the processor's cores.  --out keeps the trainings; the exit status is 1 where a mean is below what is wanted.
+LeNet-5 (20 and 50 filters of 5 x 5, 500 hidden units, batch norms) in floats, then from these
+weights in few bits, the first and the last layer in floats; and an MLP of three times 256 hidden
+units in which every weight, every activation and every pixel is a sign.  One line for each network:
+the accuracy on the 10,000 test images after the last epoch, the mean of all seeds and each of them,
+beside what is wanted.  DIR of --data has MNIST's four files.  Needs Python's facula
+(PYTHONPATH=build/python).  First the trainings in floats run side by side, one for each seed, then
+all others, --jobs of them at a time; they share the processor's cores.  --out keeps the trainings;
+the exit status is 1 where a mean is below what is wanted.
 """
 import argparse
 import concurrent.futures
@@ -18,13 +22,13 @@ import tempfile
 import facula as fac
 import facula.export
 
-# name, network, schemes, wanted %
+# name, network, scheme, wanted %; the slowest of each network first
 ROWS = [
-    ("LeNet-5 floats", "lenet", [], None),
-    ("LeNet-5 LQ W1A2", "lenet", ["lq:w1a2"], 99.5),
-    ("LeNet-5 LQ W2A2", "lenet", ["lq:w2a2"], 99.5),
-    ("LeNet-5 XNOR W1A1", "lenet", ["xnor"], 99.2),
-    ("MLP 3x256 W1A1", "mlp", ["*=bnn"], 97.8),
+    ("LeNet-5 floats", "lenet", None, None),
+    ("LeNet-5 LQ W2A2", "lenet", "lq:w2a2", 99.5),
+    ("LeNet-5 LQ W1A2", "lenet", "lq:w1a2", 99.5),
+    ("LeNet-5 XNOR W1A1", "lenet", "xnor", 99.2),
+    ("MLP 3x256 W1A1", "mlp", "*=bnn", 97.8),
 ]
 
 
@@ -50,7 +54,8 @@ class MLP(fac.nn.Module):
     def __init__(self):
         super().__init__()
         nn, widths = fac.nn, [784, 256, 256, 256, 10]
-        self.layers = nn.ModuleList([nn.Linear(a, b, bias=False) for a, b in zip(widths, widths[1:])])
+        pairs = zip(widths, widths[1:])
+        self.layers = nn.ModuleList([nn.Linear(a, b, bias=False) for a, b in pairs])
         self.norms = nn.ModuleList([nn.BatchNorm1d(b) for b in widths[1:]])
 
     def forward(self, x):
@@ -60,35 +65,53 @@ class MLP(fac.nn.Module):
         return x
 
 
-def train(args, folder, seed, name, model, more):
+def train(args, threads, seed, name, model, more):
     """A training, and its accuracy in %."""
-    out = folder / f"{name.replace(' ', '_')}_{seed}"
-    command = [args.facula, "train", "mnist", "--data", str(args.data), "--model", str(model), "--epochs", str(args.epochs),
-               "--seed", str(seed), "--threads", str(args.threads), "--out", str(out), "--overwrite", "--json"] + more
+    out = args.folder / f"{name.replace(' ', '_')}_{seed}"
+    command = [args.facula, "train", "mnist", "--data", str(args.data), "--model", str(model),
+               "--epochs", str(args.epochs), "--seed", str(seed), "--threads", str(threads),
+               "--out", str(out), "--overwrite", "--json"] + more
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
-    return out, 100 * json.loads(done.stdout.splitlines()[-1])["test_accuracy"]
+        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+    found = 100 * json.loads(done.stdout.splitlines()[-1])["test_accuracy"]
+    print(f"seed {seed}: {name} {found:.2f} %", file=sys.stderr, flush=True)
+    return out, found
 
 
-def one_seed(args, folder, seed):
-    models, floats, found = {}, None, {}
-    for name, network in (("lenet", LeNet), ("mlp", MLP)):
-        fac.manual_seed(seed)
-        models[name] = folder / f"{name}_{seed}.onnx"
-        facula.export.export(network(), models[name], fac.zeros(1, 1, 28, 28))
-    for name, network, schemes, _ in ROWS:
-        begins = network == "lenet" and not schemes
-        if args.only and args.only not in name and not begins:
-            continue
-        more = [word for scheme in schemes for word in ("--quantize", scheme)]
-        model = models[network]
-        if network == "lenet" and schemes:
-            model, more = floats / "model.onnx", more + ["--lr", "0.005"]
-        out, found[name] = train(args, folder, seed, name, model, more)
-        floats = out if begins else floats
-        print(f"seed {seed}: {name} {found[name]:.2f} %", file=sys.stderr, flush=True)
-    return found
+def first_weights(args):
+    """Files of both networks for each seed."""
+    files = {}
+    for seed in args.seeds:
+        for name, network in (("lenet", LeNet), ("mlp", MLP)):
+            fac.manual_seed(seed)
+            files[name, seed] = args.folder / f"{name}_{seed}.onnx"
+            facula.export.export(network(), files[name, seed], fac.zeros(1, 1, 28, 28))
+    return files
+
+
+def all_trainings(args):
+    """Accuracies by name and seed."""
+    cores = len(os.sched_getaffinity(0))
+    files = first_weights(args)
+
+    def in_floats(seed):
+        threads = max(1, cores // min(args.jobs, len(args.seeds)))
+        return train(args, threads, seed, ROWS[0][0], files["lenet", seed], [])
+
+    def in_bits(job):
+        name, network, scheme, _ = job[0]
+        model, more = files[network, job[1]], ["--quantize", scheme]
+        if network == "lenet":
+            model, more = floats[job[1]][0] / "model.onnx", more + ["--lr", "0.005"]
+        return train(args, max(1, cores // args.jobs), job[1], name, model, more)[1]
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        floats = dict(zip(args.seeds, pool.map(in_floats, args.seeds)))
+        rows = [row for row in ROWS[1:] if args.only in row[0]]
+        jobs = [(row, seed) for row in rows for seed in args.seeds]
+        found = dict(zip([(row[0], seed) for row, seed in jobs], pool.map(in_bits, jobs)))
+    return {(ROWS[0][0], seed): floats[seed][1] for seed in args.seeds} | found
 
 
 def main():
@@ -101,21 +124,21 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=pathlib.Path)
     args = parser.parse_args()
-    args.threads = max(1, (os.cpu_count() or 1) // args.jobs)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = args.out or pathlib.Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
-            found = list(pool.map(one_seed, [args] * len(args.seeds), [folder] * len(args.seeds), args.seeds))
-    print(f"| MNIST, {args.epochs} epochs | wanted % | mean of {len(args.seeds)} | each |\n| --- | --- | --- | --- |")
+        args.folder = args.out or pathlib.Path(temporary)
+        args.folder.mkdir(parents=True, exist_ok=True)
+        found = all_trainings(args)
+    print(f"| MNIST, {args.epochs} epochs | wanted % | mean of {len(args.seeds)} | each |")
+    print("| --- | --- | --- | --- |")
     short = False
     for name, _, _, wanted in ROWS:
-        each = [f[name] for f in found if name in f]
+        each = [found[name, seed] for seed in args.seeds if (name, seed) in found]
         if not each:
             continue
         mean = sum(each) / len(each)
         short |= wanted is not None and mean < wanted
-        print(f"| {name} | {wanted or '-'} | {mean:.2f} | {', '.join(f'{x:.2f}' for x in each)} |")
+        texts = ", ".join(f"{x:.2f}" for x in each)
+        print(f"| {name} | {wanted or '-'} | {mean:.2f} | {texts} |")
     return short
 
 

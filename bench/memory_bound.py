@@ -4,7 +4,7 @@
     python bench/memory_bound.py --facula build/facula [--rounds 3] [--threads 2] [--seconds 0.1] [--isa avx2] [NAME...]
 
 The problems of bench/workloads.py; NAME selects the rows whose label contains it.  A gradient is the forward pass and the
-backward pass of one call, as bench/gradient.c runs it for us.  The last column is bytes read and written once, over the time, as
+backward pass of one call, as bench/programs/gradient.c runs it for us.  The last column is bytes read and written once, over the time, as
 a share of what `facula peaks` copies in the same run.  --isa avx2 holds PyTorch to AVX2, too.
 """
 import argparse

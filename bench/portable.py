@@ -14,7 +14,7 @@ import statistics
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FLAGS = ["-DCMAKE_C_FLAGS=-mavx2 -mfma", f"-DFACULA_PORTABLE_FLAGS=-include;{os.path.join(HERE, 'portable.h')}"]
+FLAGS = ["-DCMAKE_C_FLAGS=-mavx2 -mfma", f"-DFACULA_PORTABLE_FLAGS=-include;{os.path.join(HERE, 'programs', 'portable.h')}"]
 PROBLEMS = [
     "conv2d(f32[1,64,56,56], f32[64,64,3,3], f32[64]) pad=1,1,1,1 {relu}",
     "conv2d(f32[1,256,14,14], f32[256,256,3,3], f32[256]) pad=1,1,1,1 {relu}",

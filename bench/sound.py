@@ -3,13 +3,16 @@
 
     python3 bench/sound.py digits build/facula RECORDINGS [--threads 1] [--rounds 3]
     python3 bench/sound.py resnet build/facula [--threads 1] [--rounds 3]
+    python3 bench/sound.py resnet build/facula --device opencl [--rounds 3]
 
 digits: an epoch of `facula train spoken-digits` (2,700 recordings of 1 s at 8 kHz, shifted, with noise and masks), the
 front end in each step on both sides.  resnet: a step of ResNet-50 after a spectrogram, 16 sounds of 2 s at 16 kHz, 64 mels,
 132 classes, Adam; and what part of it the front end takes.  Each side runs with few and with more steps, and the difference
-counts, so neither loading nor planning does.  Needs torch; resnet needs torchvision.
+counts, so neither loading nor planning does.  With --device it is a GPU's step, in milliseconds of the clock, f32 on both
+sides, beside PyTorch on cuda.  Needs torch; resnet needs torchvision.
 """
 import argparse
+import json
 import math
 import os
 import pathlib
@@ -19,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import wave
 
 import numpy as np
@@ -48,10 +52,10 @@ def mel_weights(rate, n, mels, low, high):
     return np.maximum(0, np.minimum(up, down)).astype("float32")
 
 
-def front_end(rate, n, mels, low=0, high=None, bands=False):
+def front_end(rate, n, mels, low=0, high=None, bands=False, device="cpu"):
     import torch
-    weights = torch.from_numpy(mel_weights(rate, n, mels, low, high or rate / 2))
-    window, hop, part = torch.hann_window(n), rate // 100, 2 if bands else (1, 2)
+    weights = torch.from_numpy(mel_weights(rate, n, mels, low, high or rate / 2)).to(device)
+    window, hop, part = torch.hann_window(n, device=device), rate // 100, 2 if bands else (1, 2)
 
     def picture(x):
         s = torch.view_as_real(torch.stft(x, n, hop, window=window, center=True, pad_mode="reflect", return_complex=True))
@@ -121,18 +125,46 @@ def torch_digits(folder, epochs):
             schedule.step()
 
 
-def torch_resnet(steps):
+def resnet_step(device):
+    """A step of training on random sounds that lie on the device."""
     import torch
     import torchvision
     torch.manual_seed(0)
-    picture, net = front_end(16000, 512, 64), torchvision.models.resnet50(num_classes=CLASSES).train()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    picture = front_end(16000, 512, 64, device=device)
+    net = torchvision.models.resnet50(num_classes=CLASSES).train().to(device)
     optimizer = torch.optim.Adam(net.parameters(), 1e-3, foreach=True)
-    x, y = torch.randn(BATCH, 32000), torch.randint(0, CLASSES, (BATCH,))
-    for _ in range(steps):
+    x, y = torch.randn(BATCH, 32000, device=device), torch.randint(0, CLASSES, (BATCH,), device=device)
+
+    def step():
         loss = torch.nn.functional.cross_entropy(net(picture(x).expand(-1, 3, -1, -1)), y)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
+    return step
+
+
+def torch_resnet(steps):
+    step = resnet_step("cpu")
+    for _ in range(steps):
+        step()
+
+
+def torch_gpu(seconds):
+    """Milliseconds of a step on cuda: the median."""
+    import torch
+    step, times = resnet_step("cuda"), []
+    for _ in range(10):
+        step()
+    torch.cuda.synchronize()
+    end = time.perf_counter() + seconds
+    while len(times) < 10 or time.perf_counter() < end:
+        start = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        times.append(1e3 * (time.perf_counter() - start))
+    print(statistics.median(times))
 
 
 # ---- both in turns ----
@@ -174,6 +206,9 @@ def resnet(a):
                      "--batch", BATCH, "--test-part", 0.9, "--threads", a.threads, "--quiet", "--out", f"{folder}/out"],
                     a.threads)
 
+        if a.device:
+            return on_gpu(a, model)
+
         def facula(n):
             return [a.facula, "bench", model, "--train", "--batch", BATCH, "--runs", n, "--threads", a.threads, "--json"]
 
@@ -183,17 +218,41 @@ def resnet(a):
         shares(a, model, whole)
 
 
-def shares(a, model, whole):
-    """What the front end takes alone: the model up to the picture, whose name is that of the node that makes channels."""
+def front_of(a, model):
+    """The model up to the picture, whose name is that of the node that makes channels."""
     shown = subprocess.run([a.facula, "show", model], capture_output=True, text=True, check=True).stdout
     picture = re.search(r"^(\S+) = unsqueeze\(", shown, re.M).group(1)
     front = model.replace("model.onnx", "front.onnx")
     subprocess.run([a.facula, "edit", model, "--part", f"wave->{picture}", "-o", front], check=True, capture_output=True)
+    return front
+
+
+def shares(a, model, whole):
+    """What the front end takes alone."""
+    front = front_of(a, model)
 
     def run(n):
         return [a.facula, "bench", front, "--batch", BATCH, "--runs", n, "--threads", a.threads, "--json"]
     alone = min(each(run, 20, 220, a.threads) for _ in range(a.rounds))
     print(f"front end: {1e3 * alone:.2f} ms of CPU, {100 * alone / whole:.2f} % of the step")
+
+
+def on_gpu(a, model):
+    """Steps on a GPU, both sides in turns, and the front end alone."""
+    def ours(path, *options):
+        command = [a.facula, "bench", path, "--batch", str(BATCH), "--device", a.device, "--seconds", "1", "--json", *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)["median_ms"]
+
+    def theirs():
+        return float(subprocess.run([sys.executable, __file__, "torch-gpu", "-", "1"], capture_output=True, text=True, check=True).stdout)
+    front, took = front_of(a, model), []
+    for k in range(a.rounds):
+        took.append((ours(model, "--train"), theirs(), ours(front)))
+        print("round %d: facula %.2f ms, torch %.2f ms, the front end alone %.3f ms" % (k + 1, *took[-1]), flush=True)
+    whole, rival, alone = (statistics.median(t) for t in zip(*took))
+    print(f"a step of spectrogram and ResNet-50 on {a.device}: {whole:.2f} ms, torch on cuda {rival:.2f} ms: "
+          f"{statistics.median(t / f for f, t, _ in took):.2f} times as long; the front end alone {alone:.3f} ms, {100 * alone / whole:.2f} % of the step")
 
 
 def compare(a, what, facula, rival, few, many):
@@ -214,12 +273,15 @@ def main():
         return torch_digits(sys.argv[2], int(sys.argv[3]))
     if sys.argv[1:2] == ["torch-resnet"]:
         return torch_resnet(int(sys.argv[3]))
+    if sys.argv[1:2] == ["torch-gpu"]:
+        return torch_gpu(float(sys.argv[3]))
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("what", choices=["digits", "resnet"])
     p.add_argument("facula")
     p.add_argument("data", nargs="?", help="digits: the folder of CLASS_SPEAKER_INDEX.wav")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--device", help="resnet: a GPU, as facula names it")
     a = p.parse_args()
     if a.what == "digits" and not a.data:
         p.error("digits needs the folder of recordings")

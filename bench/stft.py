@@ -50,7 +50,7 @@ def build_kissfft(prefix, folder):
     if not found:
         raise SystemExit(f"{prefix}: no lib/.../libkissfft-float.so")
     out = os.path.join(folder, "kissfft")
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kissfft.c")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "kissfft.c")
     subprocess.run(["cc", "-O3", "-march=native", source, "-I", f"{prefix}/include/kissfft", str(found[-1]),
                     f"-Wl,-rpath,{found[-1].parent}", "-o", out], check=True)
     return out

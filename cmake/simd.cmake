@@ -1,5 +1,6 @@
-# Every src/backends/cpu/simd/<name>.c is compiled once per instruction set, as gen/simd/<name>_<isa>.c, with FAC_ISA naming it:
-# FAC_SIMD(x) is x_avx512, x_avx2 or x_base (SSE2, NEON or whatever the compiler makes of vectors of 16 bytes).
+# Every <name>.c in src/backends/cpu/simd/ and its folders is compiled once per instruction set, as gen/simd/<name>_<isa>.c,
+# with FAC_ISA naming it: FAC_SIMD(x) is x_avx512, x_avx2 or x_base (SSE2, NEON or whatever the compiler makes of vectors of 16
+# bytes).
 set(SIMD_ISAS base)
 # The portable kernels compiled for a machine that has more, to compare them with its own: see bench/portable.py.
 set(FACULA_PORTABLE_FLAGS "" CACHE STRING "flags of the portable kernels")
@@ -27,13 +28,14 @@ if(CMAKE_C_COMPILER_ID MATCHES "Clang")             # it says so when a loop is 
   list(APPEND SIMD_FLAGS -Wno-pass-failed)
 endif()
 
-file(GLOB SIMD_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/cpu/simd/*.c)
+file(GLOB_RECURSE SIMD_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/cpu/simd/*.c)
 list(FILTER SOURCES EXCLUDE REGEX "/src/backends/cpu/simd/")
 foreach(f ${SIMD_SOURCES})
   get_filename_component(n ${f} NAME_WE)
+  file(RELATIVE_PATH path ${CMAKE_CURRENT_SOURCE_DIR}/src ${f})
   foreach(isa ${SIMD_ISAS})
     set(copy ${CMAKE_CURRENT_BINARY_DIR}/gen/simd/${n}_${isa}.c)
-    file(CONFIGURE OUTPUT ${copy} CONTENT "#define FAC_ISA ${isa}\n#include \"backends/cpu/simd/${n}.c\"\n" @ONLY)
+    file(CONFIGURE OUTPUT ${copy} CONTENT "#define FAC_ISA ${isa}\n#include \"${path}\"\n" @ONLY)
     set(own "")
     if(n STREQUAL "adam")               # its bits are those of ops that round one by one
       set(own -ffp-contract=off)

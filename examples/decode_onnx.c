@@ -2,7 +2,8 @@
  *
  * The first input is ids i64[1,n], the others are what was kept so far, one for each of the outputs
  * after the logits f32[1,n,vocabulary].  The ids of the prompt are read at once, then each step
- * reads the most probable token.  scripts/check_gpt2_onnx.py exports such a model and compares. */
+ * reads the most probable token.  scripts/peers/check_gpt2_onnx.py exports such a model and
+ * compares. */
 #include <facula/facula.h>
 #include <stdio.h>
 #include <stdlib.h>

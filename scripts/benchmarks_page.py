@@ -7,7 +7,8 @@
 bench/record.py says what a file holds.  quotes.json lists the sentences: {"file", "text"}, whose {TABLE/ROW/COLUMN:FORMAT}
 stand for numbers, as do `least`, `most` and `mean` in the place of a column, over all columns, and `date`, `peer`,
 `machine`.  White space does not count.  In README.md every number with a unit of speed or time must be quoted so.
-A table without a row to show is only named at the end of the page.
+A table without a row to show is only named at the end of the page.  In docs/*.md, what stands
+between `<!-- rows TABLE/PREFIX -->` and `<!-- rows -->` is the table of the rows whose ids begin so.
 """
 import argparse
 import glob
@@ -101,6 +102,35 @@ def expand(text, tables, where):
     return re.sub(r"\{([^{}]+)\}", value, text)
 
 
+def rows_block(table, prefix, where):
+    rows = [r for r in table["rows"] if r["id"].startswith(prefix)]
+    if not rows:
+        raise SystemExit(f"{where}: there is no row that begins with {prefix}")
+    shown = [[r["work"], *(cell(r, c) for c in table["columns"]), goals(r)] for r in rows]
+    head = [f"{rows[0]['machine']}, {rows[0]['date']}", *table["columns"], "goal"]
+    lines = [head, ["---"] * len(head), *shown]
+    note = f"`{rows[0]['command']}`"
+    return "\n".join("| " + " | ".join(x) + " |" for x in lines) + f"\n\n{note}\n"
+
+
+def fill_blocks(tables, check):
+    """Generated tables within the pages of docs; with `check` what is not as the numbers say."""
+    wrong = []
+    for path in sorted(glob.glob(os.path.join(ROOT, "docs", "*.md"))):
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        name = os.path.relpath(path, ROOT)
+        made = re.sub(r"(<!-- rows (\w+)/(\S+) -->\n).*?(<!-- rows -->)",
+                      lambda m: m[1] + rows_block(tables[m[2]], m[3], name) + m[4], text, flags=re.S)
+        if made != text and check:
+            wrong.append(f"{name}: a table is not what its numbers say: "
+                         "python3 scripts/benchmarks_page.py")
+        elif made != text:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(made)
+    return wrong
+
+
 def squeezed(text):
     return " ".join(text.split())
 
@@ -153,6 +183,7 @@ def main():
             f.write(made)
     elif not os.path.exists(path) or open(path, encoding="utf-8").read() != made:
         wrong.append("docs/benchmarks/README.md is not what its numbers say: python3 scripts/benchmarks_page.py")
+    wrong += fill_blocks(tables, a.check)
     wrong += check_quotes(tables)
     print("\n".join(wrong) if wrong else f"{sum(len(t['rows']) for t in tables.values())} rows, all that quotes them agrees")
     sys.exit(1 if wrong else 0)

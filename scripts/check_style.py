@@ -7,7 +7,9 @@
     words    comments, messages and documents: "behind" for "after", "dear" for "expensive", and "nobody" or
              "somebody" for code, which is no person: "nothing reads it"
     files    C sources of more than 400 lines
-    rates    seconds and rates of a machine as numbers in a solver, instead of fields of a speed.c
+    rates    seconds and rates of a machine as numbers in a solver or the planner, instead of fields of a speed.c
+    paths    comments and documents that name a file of this repository which is not there
+    merges   lines that a merge left where two sides disagreed
 
     python3 scripts/check_style.py [--list KIND] [--update]
 
@@ -34,6 +36,12 @@ LINES = 400
 RATE = re.compile(r"(?<![\w.])(?<![<>] )(?<![<>]= )\d[\d.]*e(?:-(?:[5-9]|1\d)|9|1\d)\b")
 FIELD = re.compile(r"^\s*(?:\{ )?\.\w+ = |^#define|static const double \w+\[")
 RATES_IN = "src/backends/"
+SECONDS = re.compile(r"(?<![\w.])\d[\d.]*e-?\d+.*seconds|seconds.*(?<![\w.])\d[\d.]*e-?\d")
+# src/base/file/read.c, nvidia/relay/relay.h: from the root or from a folder of PLACES
+PATH = re.compile(r"(?<![\w/.~$<{-])((?:%s)/[\w/-]*\w\.(?:c|h|cl|py|sh|cmake|md|js))(?![\w.])" % "|".join(
+    ["src", "tests", "scripts", "bench", "cli", "docs", "examples", "include", "cmake", "base", "graph", "ops", "passes", "plan",
+     "run", "cpu", "opencl", "nvidia", "simd", "report", "studio"]))
+PLACES = ["", "src/", "src/backends/", "src/backends/cpu/", "src/backends/opencl/", "python/"]
 DECLARES = re.compile(
     r"^(?:return|typedef|enum|struct|union|static|const|volatile|unsigned|local|global|private)\b|^(?:\w+|\w+\([^()]*\))(?: \w+)??(?:\s*\*+\s*|\s+)"
     r"(?:(?:const|restrict)\s+)*\**\s*[A-Za-z_]\w*\s*(?:\[[^\]]*\]\s*)*(?:=|,|;|$|:)")
@@ -62,6 +70,13 @@ def prose(text):
 def wrong_words(text, is_code):
     lines = prose(text) if is_code else text.split("\n")
     return [i for i, line in enumerate(lines, 1) if WORDS.search(line) and not IDIOMS.search(line)]
+
+
+def lost_paths(name, text, is_code):
+    lines = prose(re.sub(r"#include.*", "", text)) if is_code else text.split("\n")
+    places = PLACES + [str(pathlib.PurePath(name).parent) + "/"]
+    return [i for i, line in enumerate(lines, 1)
+            if any(not any((ROOT / (place + path)).exists() for place in places) for path in PATH.findall(line))]
 
 
 def kinds(line):
@@ -136,7 +151,7 @@ def is_solver(name):
 
 def main():
     show = sys.argv[sys.argv.index("--list") + 1] if "--list" in sys.argv else None
-    counts = dict.fromkeys(["long", "joined", "nested", "words", "files", "rates"], 0)
+    counts = dict.fromkeys(["long", "joined", "nested", "words", "files", "rates", "paths", "merges"], 0)
 
     def found(kind, name, number, line):
         counts[kind] += 1
@@ -144,13 +159,19 @@ def main():
             print(f"{name}:{number}: {line.strip()}")
 
     names = sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in (ROOT / folder).rglob("*.*"))
+    names += ["CONTRIBUTING.md", "README.md"]
     for name in names:
         if not name.endswith(CODE + PROSE) or name.startswith(EXCEPT):
             continue
         text = (ROOT / name).read_text()
         lines = text.rstrip("\n").split("\n")
+        for number, line in enumerate(lines, 1):
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                found("merges", name, number, line)
         for number in wrong_words(text, name.endswith(CODE)):
             found("words", name, number, lines[number - 1])
+        for number in [] if name.startswith("python/tests/") else lost_paths(name, text, name.endswith(CODE)):
+            found("paths", name, number, lines[number - 1])
         if not name.endswith(CODE):
             continue
         if len(lines) > LINES and not name.endswith(DATA):
@@ -161,6 +182,8 @@ def main():
         for number, line in enumerate(lines, 1):
             for kind in kinds(line):
                 found(kind, name, number, line)
+            if name.startswith(("src/plan/", "src/ref/", "src/run/")) and SECONDS.search(line):
+                found("rates", name, number, line)
             if is_solver(name) and RATE.search(plain(line)) and not FIELD.match(line):
                 found("rates", name, number, line)
     if show:

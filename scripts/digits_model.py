@@ -1,4 +1,4 @@
-"""Makes src/studio/digits.bin, the network that the playground's page Images knows digits with.
+"""Makes src/studio/images/digits.bin, the network that the playground's page Images knows digits with.
 
 usage: digits_model.py FACULA MNIST [RUN]
 
@@ -49,7 +49,7 @@ def main():
         subprocess.run([facula, "train", "mnist", "--data", mnist, "--model", "zoo:lenet", "--augment", "crop=2,rotate=10", "--epochs", "6",
                         "--batch", "64", "--lr", "0.002", "--seed", "1", "--out", run], check=True)
     weights = read(os.path.join(run, "model.safetensors"))
-    out = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "studio", "digits.bin")
+    out = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "studio", "images", "digits.bin")
     with open(out, "wb") as f:
         for layer in ORDER:
             for part in ("weight", "bias"):

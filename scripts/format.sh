@@ -3,7 +3,7 @@
 # Tables that scripts made are left as they are.
 set -eu
 cd "$(dirname "$0")/.."
-made='^(tests/golden/|src/text/normal_tables\.h|src/base/unicode_tables\.h|src/data/image/imagenet_names\.c|src/onnx/defaults\.[ch])'
+made='^(tests/golden/|src/text/normal_tables\.h|src/base/unicode/unicode_tables\.h|src/data/image/imagenet_names\.c|src/onnx/defaults\.[ch])'
 if [ $# = 0 ]; then
     git ls-files 'src/*.[ch]' 'cli/*.[ch]' 'include/*.h' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]' 'python/src/*.[ch]'
 else

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/base/unicode_tables.h: which characters are letters, marks and numbers, and their small forms.
+"""Writes src/base/unicode/unicode_tables.h: which characters are letters, marks and numbers, and their small forms.
 
-    pip install unicodedata2; python scripts/unicode_tables.py > src/base/unicode_tables.h
+    pip install unicodedata2; python scripts/unicode_tables.py > src/base/unicode/unicode_tables.h
 
 From the Unicode Character Database that the package unicodedata2, else Python, has: general categories L*, M*, N*, and the simple lower case mapping.
 """
@@ -54,7 +54,7 @@ def table(name, about, type_, rows):
 def main():
     print(f"/* Made by scripts/unicode_tables.py from Unicode {unicodedata.unidata_version}.  Both ends belong to a range; "
           "sorted. */")
-    print("#ifndef FACULA_DATA_UNICODE_TABLES_H\n#define FACULA_DATA_UNICODE_TABLES_H\n#include <stdint.h>\n")
+    print("#ifndef FACULA_BASE_UNICODE_TABLES_H\n#define FACULA_DATA_UNICODE_TABLES_H\n#include <stdint.h>\n")
     print("typedef struct unicode_range { uint32_t first, last; } unicode_range;")
     print("typedef struct unicode_run { uint32_t first, last, step; int32_t add; } unicode_run;")
     table("unicode_letters", "General category L", "unicode_range", ranges("L"))

@@ -287,14 +287,16 @@ static int work(list args, double (*of)(const fac_stats *s), fac_channels channe
     keeper k = { .pictures = o.pictures };
     const fac_activations_opts opts = { o.at.n, o.at.at, o.pictures || o.npz ? keep_tensor : NULL,
                                         &k, channels };
-    int code = device_open(&o.device, &device);
+    const list files = { args.at + 1, args.n - 1 };
+    int code = photo_options_fit(&o.input.photo, verb_find("activations"), files, o.input.named);
+    if (!code) code = device_open(&o.device, &device);
     inputs_given = &o.input.named;
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &m);
     if (!code && o.pictures && mkdir(o.pictures, 0777) && errno != EEXIST)
         code = fail_text("%s: cannot be made", o.pictures);
     if (!code && o.npz && fac_npz_open(o.npz, &k.npz, &err)) code = fail(&err);
     if (!code && fac_activations_new(m.graph, device, &opts, &a, &err)) code = fail(&err);
-    if (!code) code = all_runs(&m, a, (list){ args.at + 1, args.n - 1 }, &k);
+    if (!code) code = all_runs(&m, a, files, &k);
     if (!code && k.npz) {
         if (fac_npz_close(k.npz, &err)) code = fail(&err);
         k.npz = NULL;
@@ -312,7 +314,8 @@ static int work(list args, double (*of)(const fac_stats *s), fac_channels channe
 static int run(list args) {
     const verb *self = verb_find("activations");
     int k = 0;
-    if (!args.n) return usage_error(self, "which model?");
+    const int wrong = arguments_fit(self, args, 1, ANY_NUMBER, "which model?");
+    if (wrong) return wrong;
     while (o.sort && k < SORTS && strcmp(sorts[k].name, o.sort)) k++;
     if (k == SORTS)
         return usage_error(

@@ -156,7 +156,8 @@ static int compare(list args) {
 
 static int run(list args) {
     const verb *self = verb_find("diff");
-    if (args.n != 2) return usage_error(self, "which two models?");
+    const int wrong = arguments_fit(self, args, 2, 2, "which two models?");
+    if (wrong) return wrong;
     return compare(args);
 }
 

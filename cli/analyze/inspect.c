@@ -312,7 +312,8 @@ static int run(list args) {
     fac_error err = { 0 };
     fac_analysis *a = NULL;
     size_t k = 0;
-    if (args.n != 1) return usage_error(self, "which model?");
+    const int wrong = arguments_fit(self, args, 1, 1, "which model?");
+    if (wrong) return wrong;
     while (o.sort && k < sizeof sorts / sizeof *sorts && strcmp(sorts[k].name, o.sort)) k++;
     if (k == sizeof sorts / sizeof *sorts)
         return usage_error(self, "--sort is by order, macs, bytes, weights or params, not \"%s\"",

@@ -121,12 +121,17 @@ static int run(list args) {
     model m = { 0 };
     fac_error err = { 0 };
     fac_analysis *a = NULL;
-    if (args.n != 1) return usage_error(self, "which model?");
+    const int wrong = arguments_fit(self, args, 1, 1, "which model?");
+    if (wrong) return wrong;
     if (!o.to) return usage_error(self, "where to? (-o FILE.html)");
     if (o.json && !strcmp(o.to, "-"))
         return usage_error(self, "--json and the page cannot both go to standard output");
     if (!o.profile && (option_given(&o.seconds) || o.job.precision))
         return usage_error(self, "--seconds and --precision need --profile: nothing is run");
+    const int idle = o.profile || o.peaks
+                         ? EXIT_OK
+                         : options_idle(self, device_names, "goes with --profile or --peaks");
+    if (idle) return idle;
     if (o.target && o.peaks)
         return usage_error(self, "--target goes without --peaks: the roofline has one machine");
     int code = memory_limit(o.job.device.memory_limit);

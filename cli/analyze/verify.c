@@ -195,13 +195,16 @@ static int run(list args) {
     static const char *const modes[] = { "full", "exact", "bound", "data" };
     const verb *self = verb_find("verify");
     int mode = 0;
-    if (args.n != 2) return usage_error(self, "which two models?");
+    const int wrong = arguments_fit(self, args, 2, 2, "which two models?");
+    if (wrong) return wrong;
     while (o.mode && mode < MODES && strcmp(modes[mode], o.mode)) mode++;
     if (mode == MODES)
         return usage_error(self, "--mode is full, exact, bound or data, not \"%s\"", o.mode);
     if (o.inputs.n && mode == FAC_VERIFY_EXACT)
         return usage_error(
             self, "--inputs goes with --mode full, bound or data: exact makes its own numbers");
+    const int idle = photo_options_fit(&o.photo, self, (list){ 0 }, o.inputs);
+    if (idle) return idle;
     const bool any = option_given(&o.rtol) || option_given(&o.atol);
     fac_verify_opts opts = { .mode = (fac_verify_mode)mode,
                              .seed = (uint64_t)o.seed,

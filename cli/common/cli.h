@@ -67,6 +67,18 @@ int options_parse(const verb *v, int argc, char **argv, list *args);
 bool option_given(const void *to); /* the option with this target stood on the command line */
 bool option_takes(const option *o, double x); /* a number in its range */
 
+/* ---- given.c: exit codes ---- */
+
+/* These options, NULL after the last one, would do nothing: the first that was given is refused,
+ * with why: "goes with --profile". */
+int options_idle(const verb *v, const char *const *names, const char *why);
+/* The same of all others. */
+int options_only(const verb *v, const char *const *names, const char *why);
+extern const char *const device_names[]; /* where no device works; --memory-limit does */
+/* Arguments of which the least, such as files, may not be empty. */
+enum { ANY_NUMBER = 1 << 30 };
+int arguments_fit(const verb *v, list args, int least, int most, const char *question);
+
 /* "s" after the name of things, unless there is exactly one. */
 static inline const char *plural(double n) { return n == 1 ? "" : "s"; }
 

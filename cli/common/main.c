@@ -47,6 +47,8 @@ static const option help_options[] = {
 };
 
 static int help(list args) {
+    const int wrong = arguments_fit(verb_find("help"), args, 0, 1, "");
+    if (wrong) return wrong;
     if (args.n == 0) {
         if (as_man)
             man_overview();
@@ -83,6 +85,8 @@ static int work(int argc, char **argv) {
     list args = { 0 };
     int code = options_parse(v, argc - 2, argv + 2, &args);
     if (code >= 0) return code;
+    if (link_root && !is_folder(link_root))
+        return usage_error(v, "--link-root %s: there is no such folder", link_root);
     code = files_check(v, args);
     if (!code) code = v->run(args);
     return !code && json_lost() ? fail_text("out of memory") : code;

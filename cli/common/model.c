@@ -9,11 +9,13 @@
 #include "run/labels.h"
 
 static int size_of(const char *text, double *out) {
+    const double most = 1e18; /* fits into every type that counts bytes */
     char *end;
     double x = strtod(text, &end);
     const char *units = "kMGT", *u = *end ? strchr(units, *end) : NULL;
     for (const char *k = units; u && k <= u; k++) x *= 1000;
-    if (end == text || (*end && (!u || (end[1] && strcmp(end + 1, "B")))) || x < 1) {
+    if (end == text || (*end && (!u || (end[1] && strcmp(end + 1, "B")))) ||
+        strchr(" \t-", *text) || strpbrk(text, "xX") || !(x >= 1 && x <= most)) {
         fprintf(stderr, "facula: --memory-limit needs a size such as 800M or 2G, not \"%s\"\n",
                 text);
         return EXIT_USAGE;
@@ -181,7 +183,7 @@ static int load_text(const char *path, model *m) {
     }
     fac_read_free(text);
     if (!f) return fail_text("out of memory");
-    return status ? fail(&err) : EXIT_OK;
+    return status ? fail_text("%s: %s", path, err.text) : EXIT_OK;
 }
 
 const char *link_root;
@@ -249,6 +251,8 @@ static int load(const char *path, const char *weights, const list *shapes, long 
     if (!code && weights && !zoo)
         code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
     if (!code) code = read_model(path, weights, seed, look, &s, &m);
+    if (!code && !fac_graph_outputs(m.graph)) /* a text that was cut off */
+        code = fail_text("%s: the graph has no outputs", path);
     for (int i = 0; i < s.n && !code; i++)
         if ((zoo || text || !s.at[i].name) && resize(&m.graph, s.at[i].name, s.at[i].text, &err))
             code = fail(&err);

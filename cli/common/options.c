@@ -99,12 +99,17 @@ static int wrong_number(const verb *v, const option *o, const range *r, const ch
     return usage_error(v, "%s needs %s%s%s, not \"%s\"", o->name, what, low, high, text);
 }
 
+/* Digits as people write them: no blanks before them, and not the C library's hexadecimal ones. */
+static bool plain_number(const char *text) {
+    return !strchr(" \t\n\v\f\r", *text) && !strpbrk(text, "xX");
+}
+
 static int set_int(const verb *v, const option *o, const char *text) {
     const range r = range_of(o);
     char *end = NULL;
     errno = 0;
     const long x = strtol(text, &end, 10);
-    if (end == text || *end || errno || !in_range(&r, (double)x))
+    if (end == text || *end || errno || !plain_number(text) || !in_range(&r, (double)x))
         return wrong_number(v, o, &r, text);
     *(long *)o->to = x;
     return -1;
@@ -114,7 +119,8 @@ static int set_real(const verb *v, const option *o, const char *text) {
     const range r = range_of(o);
     char *end = NULL;
     const double x = strtod(text, &end);
-    if (end == text || *end || !in_range(&r, x)) return wrong_number(v, o, &r, text);
+    if (end == text || *end || !plain_number(text) || !in_range(&r, x))
+        return wrong_number(v, o, &r, text);
     *(double *)o->to = x;
     return -1;
 }
@@ -137,8 +143,17 @@ static void note_given(const option *o) {
     if (!option_given(o->to) && given.n < GIVEN) given.to[given.n++] = o->to;
 }
 
+/* What names a file or a folder is not empty, but where that means none. */
+static bool must_have_name(const option *o) {
+    return o->value && strcmp(o->name, "--wisdom") &&
+           (!strcmp(o->value, "DIR") || !strncmp(o->value, "FILE", 4) ||
+            !strcmp(o->value, "MODEL"));
+}
+
 static int set(const verb *v, const option *o, const char *text) {
     note_given(o);
+    if (text && !*text && must_have_name(o))
+        return usage_error(v, "%s needs %s, not \"\"", o->name, o->value);
     switch (o->kind) {
     case OPTION_FLAG:
         *(bool *)o->to = true;

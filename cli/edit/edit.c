@@ -107,7 +107,10 @@ static int all_steps(fac_graph **g, cJSON *json) {
         } else if (!code) {
             printf("%-15s %s%s%s", s->name + 2, s->text ? s->text : "",
                    s->text && *o.context.what ? ": " : "", o.context.what);
-            if (before >= 0 && after >= 0 && before != after)
+            const bool counted = before >= 0 && after >= 0, silent = !s->text && !*o.context.what;
+            if (counted && silent)
+                printf("%d layer%s, %d before", after, plural(after), before);
+            else if (counted && before != after)
                 printf(" (%d layers, %d before)", after, before);
             putchar('\n');
         }
@@ -212,14 +215,25 @@ static int work(const char *path, const fac_graph *from, fac_graph **g, cJSON *j
     return code ? failed(code) : verdict;
 }
 
+static bool has_step(const char *name) {
+    for (int k = 0; k < o.steps.n; k++)
+        if (!strcmp(o.steps.at[k].name, name)) return true;
+    return false;
+}
+
 static int run(list args) {
     const verb *self = verb_find("edit");
     model m = { 0 };
-    if (args.n != 1) return usage_error(self, "which model?");
+    const int wrong = arguments_fit(self, args, 1, 1, "which model?");
+    if (wrong) return wrong;
     if (!o.output && !o.dry_run && !o.show_meta && !o.verify)
         return usage_error(self, "-o FILE.onnx: where to?");
+    if (o.dry_run && !o.show_meta && !o.verify && !o.steps.n && !o.outputs.n)
+        return usage_error(self, "--dry-run: there is no step that it could say something of");
     if (o.inputs.n && !o.outputs.n)
         return usage_error(self, "--input without --output: where does the part end?");
+    if ((o.context.keep.n || o.context.keep_ports) && !has_step("--dtype"))
+        return usage_error(self, "--keep and --keep-ports go with --dtype");
     int code = memory_limit(o.memory);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
     fac_graph *from = code ? NULL : fac_graph_inference(m.graph),

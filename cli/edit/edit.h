@@ -36,6 +36,7 @@ fac_status edit_other_part(edit_context *c, const char *text, const fac_graph *g
 static inline void edit_count(edit_context *c, const char *key, double n) {
     if (c->json) cJSON_AddNumberToObject(c->json, key, n);
 }
+#define EDIT_SAID "%s", "" /* an error that is on stderr already */
 /* An error of the command line's own. */
 fac_status edit_fail(fac_error *err, const char *format, ...) FAC_PRINTF(2, 3);
 

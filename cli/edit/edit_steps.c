@@ -104,6 +104,8 @@ static fac_status set_all(edit_context *c, const fac_graph *g, fac_graph **out, 
         const char *text = c->rest[k].text;
         s = cut(text, strchr(text, ' '), "NODE ATTRIBUTE=VALUE...", &node, &all[k].attrs, err);
         all[k].node = node;
+        if (!s && !all[k].attrs[strspn(all[k].attrs, " ")])
+            s = edit_fail(err, "\"%s\" names no attribute: NODE ATTRIBUTE=VALUE...", text);
     }
     if (!s) s = fac_graph_set_all(g, n, all, out, err);
     for (int k = 0; all && k < n; k++) {
@@ -370,7 +372,9 @@ int edit_step(edit_context *c, const ordered *s, fac_graph **g) {
     fac_graph *next = NULL;
     while (strcmp(table[k].name, s->name)) k++;
     c->what[0] = 0;
-    if (table[k].work(c, s->text ? s->text : "", *g, &next, &err))
+    const fac_status status = table[k].work(c, s->text ? s->text : "", *g, &next, &err);
+    if (status && !*err.text) return EXIT_FAILED; /* EDIT_SAID */
+    if (status)
         return fail_text("%s%s%s: %s", s->name, s->text ? " " : "", s->text ? s->text : "",
                          err.text);
     if (!next) return EXIT_OK; /* done by an earlier step */

@@ -3,10 +3,9 @@
 #include <string.h>
 #include "edit.h"
 
-/* A model of any kind that the command reads. */
+/* A model of any kind that the command reads.  What is wrong with it has been said then. */
 static fac_status load(const char *path, model *m, fac_error *err) {
-    const int code = model_load(path, NULL, NULL, 0, m);
-    return code ? edit_fail(err, "%s cannot be used", path) : FAC_OK;
+    return model_load(path, NULL, NULL, 0, m) ? edit_fail(err, EDIT_SAID) : FAC_OK;
 }
 
 fac_status edit_tensor(edit_context *c, const char *text, const fac_graph *g, fac_graph **out,

@@ -100,7 +100,8 @@ static int write_graph(const fac_graph *g, bool random) {
 static int run(list args) {
     const verb *self = verb_find("export");
     model m = { 0 };
-    if (args.n != 1) return usage_error(self, "which model?");
+    const int wrong = arguments_fit(self, args, 1, 1, "which model?");
+    if (wrong) return wrong;
     if (!o.output) return usage_error(self, "-o FILE.onnx: where to?");
     int code = memory_limit(o.memory);
     if (!code && o.problem)

@@ -40,7 +40,8 @@ static int run(list args) {
     fac_packing p;
     struct stat s;
     model m = { 0 };
-    if (args.n != 1) return usage_error(verb_find("pack"), "which model?");
+    const int wrong = arguments_fit(verb_find("pack"), args, 1, 1, "which model?");
+    if (wrong) return wrong;
     if (!o.output) return usage_error(verb_find("pack"), "-o FILE.fac: where to?");
     bool bytes;
     if (!rest_chosen(o.rest, &bytes))

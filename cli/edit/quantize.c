@@ -110,16 +110,14 @@ static bool to_packed(void) {
 
 static int check(const list *args) {
     bool calibrates;
-    if (args->n != 1) return usage_error(self(), "which model?");
+    const int wrong = arguments_fit(self(), *args, 1, 1, "which model?");
+    if (wrong) return wrong;
     if (!o.scheme || (!o.out && !o.sweep))
         return usage_error(self(), "%s is missing", o.scheme ? "-o" : "--scheme");
-    if (gguf_scheme(o.scheme) && !o.sweep)
-        return asks_for_integers() || o.rest || o.even || o.histograms
-                   ? usage_error(self(), "scheme %s takes no options of other schemes: %s",
-                                 o.scheme,
-                                 "--calibrate to --reduce-range, --rest, --even, "
-                                 "--histograms")
-                   : EXIT_OK;
+    if (gguf_scheme(o.scheme)) {
+        static const char *const own[] = { "--scheme", "-o", "--memory-limit", "--json", NULL };
+        return options_only(self(), own, "is not for language models, which this scheme is of");
+    }
     if (!fac_integers_known(o.scheme, &calibrates))
         return usage_error(self(), "there is no scheme \"%s\"", o.scheme);
     const bool sampled =
@@ -169,7 +167,8 @@ static int from_folder(const model *m, quantized *q) {
     sample_files_free(&files);
     q->samples = w.taken;
     q->plan = w.plan;
-    return code;
+    if (code || q->plan.from != PHOTO_NONE) return code;
+    return photo_options_fit(&o.input.photo, self(), (list){ 0 }, (list){ 0 });
 }
 
 /* One sample, of --input or random. */
@@ -307,7 +306,9 @@ static int begin(const fac_graph *g, fac_device *device, quantized *q) {
 static int with_files(const char *path, quantized *q) {
     model m = { 0 };
     fac_device *device = NULL;
-    int code = device_open(&o.device, &device);
+    int code =
+        o.data ? EXIT_OK : photo_options_fit(&o.input.photo, self(), (list){ 0 }, o.input.named);
+    if (!code) code = device_open(&o.device, &device);
     inputs_given = &o.input.named;
     if (!code) code = model_load(path, NULL, &o.input.shapes, o.input.seed, &m);
     if (!code) code = begin(m.graph, device, q);
@@ -345,7 +346,10 @@ static int run(list args) {
     };
     int code = check(&args);
     if (code) return code;
-    if (gguf_scheme(o.scheme)) return gguf_quantize(args.at[0], o.scheme, o.out, o.json);
+    if (gguf_scheme(o.scheme)) {
+        code = memory_limit(o.device.memory_limit);
+        return code ? code : gguf_quantize(args.at[0], o.scheme, o.out, o.json);
+    }
     const bool labelled = o.set || is_folder(args.at[0]);
     code = labelled ? with_set(args.at[0], &q) : with_files(args.at[0], &q);
     sweep_free(&swept);

@@ -222,7 +222,8 @@ static int work(job *j, const char *path) {
 static int run(list args) {
     const verb *self = verb_find("reduce");
     job j = { 0 };
-    if (args.n != 1) return usage_error(self, "which model?");
+    const int wrong = arguments_fit(self, args, 1, 1, "which model?");
+    if (wrong) return wrong;
     if (!o.check) return usage_error(self, "--check says what must stay true");
     if (!o.output) o.output = "reduced.onnx";
     j.trial = malloc(strlen(o.output) + 16);

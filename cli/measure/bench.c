@@ -233,7 +233,8 @@ static int measure(job *j) {
 
 static int run(list args) {
     static job j;
-    if (args.n != 1) return usage_error(verb_find("bench"), "which model or problem?");
+    const int wrong = arguments_fit(verb_find("bench"), args, 1, 1, "which model or problem?");
+    if (wrong) return wrong;
     if (o.job.train && (o.verify || o.job.solver))
         return usage_error(verb_find("bench"),
                            "--train times a whole model, without --solver and --verify");

@@ -311,7 +311,9 @@ static int run(list args) {
     fac_device *device = NULL;
     char **cases = NULL;
     int n = 0, counts[3] = { 0 };
-    if (!args.n) return usage_error(verb_find("conformance"), "which folders?");
+    const int wrong =
+        arguments_fit(verb_find("conformance"), args, 1, ANY_NUMBER, "which folders?");
+    if (wrong) return wrong;
     int code = device_open(&o.device, &device);
     for (int i = 0; i < args.n && !code; i++) code = collect(args.at[i], &cases, &n);
     if (!code && !n) code = fail_text("no model.onnx below %s", args.at[0]);

@@ -51,6 +51,7 @@ static int make_input(job *j, const job_options *o, int i) {
 int job_begin(job *j, const verb *v, const job_options *o, const char *what) {
     const bool problem = strchr(what, '(') != NULL;
     if (o->train && problem) return usage_error(v, "--train is for whole models");
+    if (o->inputs && !problem) return usage_error(v, "--inputs is for problems");
     if (o->recompute && !o->train) return usage_error(v, "--recompute is for --train");
     const double start = now();
     int code = device_open(&o->device, &j->device);
@@ -107,7 +108,9 @@ void job_unsettle(job *j) {
 }
 
 void job_close(job *j) {
-    job_unsettle(j);
+    if (!j->session) job_unsettle(j);
+    fac_session_free(j->session);
+    fac_lm_free(j->lm);
     model_free(&j->m);
     fac_device_free(j->device);
     *j = (job){ 0 };

@@ -3,6 +3,7 @@
 #ifndef FACULA_CLI_JOB_H
 #define FACULA_CLI_JOB_H
 #include "cli.h"
+#include "facula/lm.h"
 #include "facula/train.h"
 
 typedef struct job_options {
@@ -33,6 +34,8 @@ typedef struct job {
     model m;
     fac_device *device;
     fac_trainer *trainer; /* --train: it owns the program */
+    fac_lm *lm;           /* a language model: its session owns program, in and out */
+    fac_session *session;
     fac_program *program;
     fac_tensor **in, **out; /* nin and nout of them */
     int nin, nout;
@@ -42,6 +45,11 @@ typedef struct job {
 /* what: a file, zoo:NAME or a problem.  An exit code; close it in any case. */
 int job_open(job *j, const verb *v, const job_options *o, const char *what);
 void job_close(job *j);
+
+/* job_language.c: what is a GGUF file or a folder of Hugging Face, of which a step of decoding is
+ * measured.  An exit code; close it in any case. */
+bool job_is_language(const char *what);
+int job_open_language(job *j, const verb *v, const job_options *o, const char *what);
 
 /* The two halves of each, for several programs of one model: device and model; inputs and program.
  * Settling may put another form of the graph in the place of j->m.graph. */

@@ -110,7 +110,9 @@ static int op(list args) {
     if (o.onnx + o.cases + o.support > 1)
         return usage_error(self, "one of --onnx, --cases and --support");
     if (o.device && !o.support) return usage_error(self, "--device goes with --support");
-    if (args.n > 1 || (args.n && (o.onnx || o.cases || o.support)))
+    const int wrong = arguments_fit(self, args, 0, 1, "");
+    if (wrong) return wrong;
+    if (args.n && (o.onnx || o.cases || o.support))
         return usage_error(self, "the lists are of all operators");
     const fac_op *one = args.n ? fac_op_find(args.at[0]) : NULL;
     if (args.n && !one) return fail_text("there is no op \"%s\" (see `facula op`)", args.at[0]);

@@ -273,7 +273,8 @@ static int work(profile *p, const char *what) {
 
 static int run(list args) {
     static profile p;
-    if (args.n != 1) return usage_error(verb_find("profile"), "which model or problem?");
+    const int wrong = arguments_fit(verb_find("profile"), args, 1, 1, "which model or problem?");
+    if (wrong) return wrong;
     if (o.job.train && o.job.solver)
         return usage_error(verb_find("profile"), "--train goes without --solver");
     int code = work(&p, args.at[0]);
@@ -294,4 +295,6 @@ const verb verb_profile = { .name = "profile",
                                     "where memory is.  Rates count the multiply-adds of the "
                                     "definition, so Winograd may pass 100 %; operands that stay "
                                     "in a\n"
-                                    "cache may, too." };
+                                    "cache may, too.\n"
+                                    "Of a language model, a GGUF file or a folder of Hugging Face, "
+                                    "it is a step of decoding: one token after 63 others." };

@@ -78,7 +78,7 @@ static int collect(profile *p) {
 /* Only where its sizes are those of the run: --shape may bind more than an analysis does. */
 static int analyze(profile *p, const job_options *o) {
     fac_error err = { 0 };
-    if (o->train) return EXIT_OK;
+    if (o->train || p->j.lm) return EXIT_OK;
     if (fac_analyze(p->j.m.graph, o->batch, &p->analysis, &err)) return fail(&err);
     const fac_graph *g = fac_analysis_graph(p->analysis);
     for (int i = 0; i < fac_graph_inputs(g); i++) {
@@ -95,7 +95,8 @@ static int analyze(profile *p, const job_options *o) {
 int profile_measure(profile *p, const verb *v, const job_options *o, const char *what,
                     double seconds) {
     fac_error err = { 0 };
-    int code = job_open(&p->j, v, o, what);
+    int code =
+        job_is_language(what) ? job_open_language(&p->j, v, o, what) : job_open(&p->j, v, o, what);
     if (!code && fac_device_peaks(p->j.device, &p->t.peaks, &err)) code = fail(&err);
     if (!code) p->t.products = products_peak(&p->t.peaks, &p->j, o->precision);
     if (!code) p->t.device = fac_device_about(p->j.device);

@@ -266,8 +266,14 @@ static int run(list args) {
     if (o.merge + o.export + o.list > 1)
         return usage_error(verb_find("tune"), "one of --merge, --export and --list");
     if (o.merge) return merge(args);
-    if (o.export || o.list) return known();
-    if (args.n < 1) return usage_error(verb_find("tune"), "which models or problems?");
+    const bool knows = o.export || o.list;
+    const int wrong = arguments_fit(verb_find("tune"), args, !knows, knows ? 0 : ANY_NUMBER,
+                                    "which models or problems?");
+    if (wrong) return wrong;
+    if (o.output && !o.export)
+        return usage_error(verb_find("tune"), "-o is for --merge and --export: --wisdom FILE says "
+                                              "where what is learnt goes");
+    if (knows) return known();
     if (o.faster) return usage_error(verb_find("tune"), "--faster is for --export and --list");
     if (o.all && !o.json) return usage_error(verb_find("tune"), "--all is for --json");
     char path[4096];

@@ -200,8 +200,9 @@ static int work(job *j, list args) {
 
 static int run(list args) {
     static job j = { .last = -1 };
-    if (!args.n || args.n > 2)
-        return usage_error(verb_find("listen"), "which model, and what does it hear?");
+    const int wrong =
+        arguments_fit(verb_find("listen"), args, 1, 2, "which model, and what does it hear?");
+    if (wrong) return wrong;
     const int code = work(&j, args);
     fac_capture_free(j.capture);
     fac_ring_free(j.ring);

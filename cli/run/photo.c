@@ -129,6 +129,29 @@ int photo_plan_input(const photo_options *o, const model *m, fac_type input, pho
     return EXIT_OK;
 }
 
+bool photo_among(list files) {
+    for (int i = 0; i < files.n; i++) {
+        const char *equals = strchr(files.at[i], '=');
+        if (is_image(files.at[i]) || (equals && is_image(equals + 1))) return true;
+    }
+    return false;
+}
+
+int photo_options_fit(const photo_options *o, const verb *v, list files, list named) {
+    const struct {
+        const char *name;
+        bool given;
+    } all[] = {
+        { "preset", o->preset }, { "size", o->size },     { "crop", o->crop },
+        { "mean", o->mean },     { "std", o->std },       { "scale", o->scale },
+        { "bgr", o->bgr },       { "layout", o->layout }, { "interpolation", o->interpolation }
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (all[k].given && !photo_among(files) && !photo_among(named))
+            return usage_error(v, "--%s is for photos, and no input is one", all[k].name);
+    return EXIT_OK;
+}
+
 void photo_plan_trained(const fac_dataset *d, photo_source from, photo_plan *out) {
     fac_preprocess how = { .height = (int)d->item.d[1],
                            .width = (int)d->item.d[2],

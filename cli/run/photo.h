@@ -51,6 +51,9 @@ typedef struct photo_plan {
 int photo_plan_of(const photo_options *o, const model *m, photo_plan *out);
 /* The same for this input: its size, layout, channels and type, and single options. */
 int photo_plan_input(const photo_options *o, const model *m, fac_type input, photo_plan *out);
+bool photo_among(list files); /* "FILE" or "NAME=FILE" */
+/* Options of photos where no file is one are an error; an exit code. */
+int photo_options_fit(const photo_options *o, const verb *v, list files, list named);
 /* What a training made of its images. */
 void photo_plan_trained(const fac_dataset *d, photo_source from, photo_plan *out);
 /* The photo as a tensor of the input's own type (a batch of one). */

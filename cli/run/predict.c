@@ -216,7 +216,8 @@ static int answer_lines(job *j) {
 static int run(list args) {
     static job j;
     const verb *v = verb_find("predict");
-    if (!args.n) return usage_error(v, "the folder of which training?");
+    const int wrong = arguments_fit(v, args, 1, ANY_NUMBER, "the folder of which training?");
+    if (wrong) return wrong;
     int code = prepare(&j, folder_name(args.at[0]));
     const bool sounds = !code && sound_is_set(how->set);
     if (sounds) code = answer_sounds(&j, (list){ args.at + 1, args.n - 1 });

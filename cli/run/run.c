@@ -298,7 +298,12 @@ static int work(job *j, list args) {
     fac_error err = { 0 };
     fac_program_opts opts = { 0 };
     numerics how;
-    int code = precision_read(verb_find("run"), o.precision, &how);
+    const verb *self = verb_find("run");
+    const list files = { args.at + 1, args.n - 1 };
+    int code = precision_read(self, o.precision, &how);
+    if (!code) code = photo_options_fit(&o.input.photo, self, files, o.input.named);
+    if (!code && o.picture && !photo_among(files) && !photo_among(o.input.named))
+        code = usage_error(self, "--picture is for photos, and no input is one");
     if (!code) code = device_open(&o.device, &j->device);
     inputs_given = &o.input.named;
     if (!code) code = model_load(args.at[0], o.weights, &o.input.shapes, o.input.seed, &j->m);
@@ -308,7 +313,6 @@ static int work(job *j, list args) {
     if (!code && !name_files(j)) code = fail_text("out of memory");
     if (code) return code;
     if (fac_program_new(j->m.graph, j->device, &opts, &j->program, &err)) return fail(&err);
-    const list files = { args.at + 1, args.n - 1 };
     if (files.n && means_sounds(files.at[0])) {
         const sound_run how_heard = { &j->m,    j->device,  j->program, &j->names,
                                       o.labels, (int)o.top, o.json,     false };
@@ -334,7 +338,8 @@ static int work(job *j, list args) {
 
 static int run(list args) {
     static job j;
-    if (!args.n) return usage_error(verb_find("run"), "which model?");
+    const int wrong = arguments_fit(verb_find("run"), args, 1, ANY_NUMBER, "which model?");
+    if (wrong) return wrong;
     int code = work(&j, args);
     forget(&j);
     fac_program_free(j.program);

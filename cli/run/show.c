@@ -49,9 +49,12 @@ static int plan_until(model *m) {
 static int run(list args) {
     model m = { 0 };
     fac_error err = { 0 };
-    if (args.n != 1) return usage_error(verb_find("show"), "which model?");
+    const int wrong = arguments_fit(verb_find("show"), args, 1, 1, "which model?");
+    if (wrong) return wrong;
     if (o.after && !is_pass(o.after)) return no_such_pass();
-    int code = memory_limit(o.device.memory_limit);
+    int code =
+        o.after ? EXIT_OK : options_idle(verb_find("show"), device_names, "goes with --after PASS");
+    if (!code) code = memory_limit(o.device.memory_limit);
     if (!code) code = model_load(args.at[0], o.weights, &o.shapes, 0, &m);
     if (!code && o.after)
         code = plan_until(&m);

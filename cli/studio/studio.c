@@ -63,7 +63,8 @@ static int run(list args) {
     fac_error err = { 0 };
     fac_studio *s;
     sigset_t ends;
-    if (args.n > 1) return usage_error(verb_find("studio"), "one model at most");
+    const int wrong = arguments_fit(verb_find("studio"), args, 0, 1, "");
+    if (wrong) return wrong;
     if (args.n && !is_model(args.at[0]))
         return fail_text("%s: %s; a name of the zoo begins with zoo:", args.at[0], strerror(errno));
     if (o.open && o.no_open)

@@ -4,11 +4,13 @@
 #include <unistd.h>
 #include "generate.h"
 
-static struct { const char *system, *format; } o;
+static struct { const char *system, *format, *think; } o;
 static const option options[] = {
     { "--system", OPTION_TEXT, &o.system, "TEXT", "what the model is told before all" },
     { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE",
       "format of the turns, or a template in Jinja, instead of the file's own" },
+    { "--think", OPTION_TEXT, &o.think, "on|off",
+      "whether the model thinks before it answers, where its template knows enable_thinking" },
     LM_OPTIONS,
     { 0 }
 };
@@ -109,12 +111,30 @@ static bool forget_oldest(talk *t) {
     return true;
 }
 
+static bool is(const char *given, const char *word) { return given && !strcmp(given, word); }
+
+/* For the template; NULL: it decides itself. */
+static const char *thinks(void) {
+    if (!o.think) return NULL;
+    return is(o.think, "on") ? "{\"enable_thinking\": true}" : "{\"enable_thinking\": false}";
+}
+
+static int check_think(const lm_open_model *m) {
+    const char *jinja = o.format ? o.format : fac_tokenizer_template(m->tokens);
+    if (!o.think) return EXIT_OK;
+    if (!is(o.think, "on") && !is(o.think, "off"))
+        return usage_error(verb_find("chat"), "--think on or --think off, not %s", o.think);
+    if (jinja && strstr(jinja, "enable_thinking")) return EXIT_OK;
+    return fail_text("--think: the model's chat template knows no enable_thinking");
+}
+
 /* The tokens of the conversation; with --context-shift of its newest part that leaves a quarter of
  * the context. */
 static fac_status encode(talk *t, int64_t room, int32_t **ids, int64_t *n, fac_error *err) {
     for (;;) {
+        const fac_chat_opts how = { .format = o.format, .variables = thinks(), .answer = true };
         const fac_status status =
-            fac_chat_encode(t->m->tokens, o.format, t->n, t->said, true, ids, n, err);
+            fac_chat_encode_with(t->m->tokens, &how, t->n, t->said, ids, n, err);
         if (status || !lm_given.shift || *n < room - room / 4 || !forget_oldest(t)) return status;
         fac_chat_free(*ids);
     }
@@ -189,11 +209,13 @@ static int converse(talk *t) {
 static int chat(list args) {
     lm_open_model m = { 0 };
     talk t = { .m = &m };
-    if (args.n != 1) return usage_error(verb_find("chat"), "which model?");
+    const int wrong = arguments_fit(verb_find("chat"), args, 1, 1, "which model?");
+    if (wrong) return wrong;
     int code = lm_fits(verb_find("chat"));
     if (!code) code = lm_format(verb_find("chat"), o.format, &o.format);
     if (!code) code = lm_open(args.at[0], &m);
     if (!code) code = lm_chats(m.tokens, args.at[0], o.format);
+    if (!code) code = check_think(&m);
     if (!code && !(t.read = calloc((size_t)fac_lm_about(m.lm).context + 1, sizeof *t.read)))
         code = fail_text("out of memory");
     if (!code) code = converse(&t);

@@ -338,7 +338,8 @@ static int generate(list args) {
     lm_open_model m = { 0 };
     char *text;
     size_t bytes;
-    if (!args.n) return usage_error(verb_find("generate"), "which model?");
+    const int wrong = arguments_fit(verb_find("generate"), args, 1, ANY_NUMBER, "which model?");
+    if (wrong) return wrong;
     if (option_given(&o.length_penalty) && !lm_given.beams)
         return usage_error(verb_find("generate"),
                            "--length-penalty needs --beams: it compares their texts");

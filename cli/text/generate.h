@@ -77,7 +77,7 @@ extern lm_options lm_given;
           &lm_given.context,                                                                       \
           "N",                                                                                     \
           "tokens of the context; default: the model's, at most 4096",                             \
-          OPTION_TALLY },                                                                          \
+          OPTION_COUNT },                                                                          \
         { "--context-shift", OPTION_FLAG, &lm_given.shift, NULL,                                   \
           "when the context is full, forget the older half and go on" },                           \
         { "--keep",                                                                                \

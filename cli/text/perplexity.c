@@ -12,7 +12,7 @@ static struct {
 } o;
 static const option options[] = {
     { "--ctx-size", OPTION_INT, &o.window, "N",
-      "tokens of a window; default: the model's context, at most 4096", OPTION_TALLY },
+      "tokens of a window; default: the model's context, at most 4096", OPTION_COUNT },
     { "-n", OPTION_INT, &o.tokens, "N", "only the first N tokens of the text; 0: all",
       OPTION_TALLY },
     { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE", "instead of the model's own" },
@@ -60,8 +60,9 @@ static int perplexity(list args) {
     numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
     char *text;
     size_t bytes;
-    if (args.n != 2)
-        return usage_error(verb_find("perplexity"), "it takes a model and a file of text");
+    const int wrong =
+        arguments_fit(verb_find("perplexity"), args, 2, 2, "it takes a model and a file of text");
+    if (wrong) return wrong;
     int code = words_given((list){ 0 }, args.at[1], &text, &bytes);
     if (code) return code;
     code = precision_read(verb_find("perplexity"), o.precision, &precision);

@@ -32,7 +32,7 @@ static const option options[] = {
     { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE",
       "format of the turns, or a template in Jinja, instead of the file's own" },
     { "--ctx-size", OPTION_INT, &o.context, "N",
-      "tokens of a conversation; default: the model's, at most 4096", OPTION_TALLY },
+      "tokens of a conversation; default: the model's, at most 4096", OPTION_COUNT },
     { "--lora", OPTION_TEXT, &o.lora, "DIR",
       "adapters as peft writes them, or of `facula train text --lora`" },
     { "--lookup", OPTION_INT, &o.lookup, "N",
@@ -154,7 +154,8 @@ static int answer(const served *s, const sigset_t *signals) {
 static int serve(list args) {
     served s = { 0 };
     sigset_t signals;
-    if (args.n != 1) return usage_error(verb_find("serve"), "which model?");
+    const int wrong = arguments_fit(verb_find("serve"), args, 1, 1, "which model?");
+    if (wrong) return wrong;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);

@@ -68,7 +68,8 @@ static int tokenize(list args) {
     fac_tokenizer *t;
     char *text;
     size_t bytes;
-    if (!args.n) return usage_error(verb_find("tokenize"), "which model?");
+    const int wrong = arguments_fit(verb_find("tokenize"), args, 1, ANY_NUMBER, "which model?");
+    if (wrong) return wrong;
     int code = words_given((list){ args.at + 1, args.n - 1 }, o.file, &text, &bytes);
     if (code) return code;
     if (fac_tokenizer_load(args.at[0], &t, &err)) code = fail(&err);

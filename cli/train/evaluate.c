@@ -201,6 +201,7 @@ int evaluate_open(const verb *v, const evaluate_what *what, train_job *j, photo_
     if (is_folder(path)) {
         if (what->preset)
             return usage_error(v, "--preset is for files and zoo models: a training knows its own");
+        if (t->weights) return usage_error(v, "--weights is for zoo:NAME: a training has its own");
         t->set = set;
         const int code = open_folder(folder_name(path), j);
         if (!code && j->test.bytes) photo_plan_trained(&j->test, PHOTO_TRAINING, plan);
@@ -228,7 +229,8 @@ static int run(list args) {
     scores s = { 0 };
     photo_plan plan = { 0 };
     fac_quantizers *levels = NULL;
-    if (args.n < 1 || args.n > 2) return usage_error(v, "which model, on which data set?");
+    const int wrong = arguments_fit(v, args, 1, 2, "which model, on which data set?");
+    if (wrong) return wrong;
     const evaluate_what what = { args.at[0], args.n > 1 ? args.at[1] : NULL, o.preset };
     int code = evaluate_open(v, &what, &j, &plan);
     if (!code) code = train_fits(v, t);

@@ -143,7 +143,8 @@ static int run(list args) {
     static train_job j;
     const verb *v = verb_find("train");
     if (o->resume && !o->out) o->out = o->resume;
-    if (args.n > 1 || (!args.n && !o->resume)) return usage_error(v, "which data set?");
+    const int unfit = arguments_fit(v, args, !o->resume, 1, "which data set?");
+    if (unfit) return unfit;
     if (args.n) o->set = args.at[0];
     if (o->resume && o->overwrite)
         return usage_error(v, "--resume goes on with a training, --overwrite begins a new one");
@@ -153,8 +154,10 @@ static int run(list args) {
     int code = o->resume ? train_recall(o->resume, o) : EXIT_OK;
     if (!code) code = train_defaults(o);
     if (code) return code;
-    const char *wrong = train_wrong(o);
+    const char *which, *wrong = train_wrong(o);
     if (wrong) return usage_error(v, "%s", wrong);
+    wrong = train_wrong_scheme(o, &which);
+    if (wrong) return usage_error(v, "--quantize \"%s\": %s", which, wrong);
     code = train_fits(v, o);
     if (code) return code;
     if (o->out && !o->resume && o->weights && same_file(o->weights, o->out))

@@ -3,7 +3,7 @@
 #include "train.h"
 
 #define O train_given
-enum { IMAGES = 1, SENTENCES = 2, SOUNDS = 4, POINTS = 8, LANGUAGE = 16 };
+enum { IMAGES = 1, SENTENCES = 2, SOUNDS = 4, POINTS = 8, LANGUAGE = 16, FILES = 1 + 2 + 4 + 16 };
 
 /* Options of some kinds of data sets alone. */
 static const struct {
@@ -11,6 +11,7 @@ static const struct {
     unsigned kinds;
     const char *what;
 } of_sets[] = {
+    { &O.data, FILES, "sets of files" },
     { &O.size, IMAGES, "images" },
     { &O.augment, IMAGES | SOUNDS, "images and sounds" },
     { &O.glove, SENTENCES, "sentences" },

@@ -1,4 +1,5 @@
 /* facula train: from options to a device, data, a model and a trainer. */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include "train.h"
@@ -23,9 +24,23 @@ static int check_model(const train_job *j) {
     return EXIT_OK;
 }
 
+/* Each --freeze means something. */
+static int freeze_fits(const train_options *o, const fac_graph *g) {
+    for (int i = 0; i < o->freeze.n; i++) {
+        bool found = false;
+        for (int k = 0; k < fac_graph_params(g) && !found; k++)
+            found = !fnmatch(o->freeze.at[i], fac_value_name(fac_graph_param(g, k)), 0);
+        if (!found)
+            return fail_text("--freeze %s: the model has no such parameter", o->freeze.at[i]);
+    }
+    return EXIT_OK;
+}
+
 static int new_trainer(const train_options *o, train_job *j) {
     fac_error err = { 0 };
     numerics how;
+    const int wrong = freeze_fits(o, j->m.graph);
+    if (wrong) return wrong;
     precision_parse(o->precision, &how);
     const char **freeze = calloc((size_t)o->freeze.n + 1, sizeof *freeze);
     if (!freeze) return fail_text("out of memory");

@@ -143,6 +143,20 @@ fac_status fac_record_graph(fac_recorder *r, fac_lazy_build *build, void *self, 
                             fac_lazy *const in[], unsigned flags, int nout, fac_lazy *out[],
                             fac_error *err);
 
+/* A graph that a binding calls again and again: its types and its key are worked out once.  A call
+ * costs its results and a few numbers, since no node is made where the segment was seen before. */
+typedef struct fac_lazy_body fac_lazy_body;
+/* A copy of g for this recorder, which is freed later than the body. g has results, and neither
+ * parameters, states nor symbols. */
+fac_status fac_lazy_body_new(fac_recorder *r, const fac_graph *g, fac_lazy_body **out,
+                             fac_error *err);
+/* Calls that were recorded go on without it; NULL is fine. */
+void fac_lazy_body_free(fac_lazy_body *b);
+/* Records b of in[], as many as the graph has inputs and of their types, NULL only where the graph
+ * does not read one; out[] receives all its results.  Nothing is remembered for gradients. */
+fac_status fac_record_body(fac_recorder *r, fac_lazy_body *b, fac_lazy *const in[], fac_lazy *out[],
+                           fac_error *err);
+
 /* ---- gradients ---- */
 
 /* For leaves: values without a history.  A result requires a gradient when one of its inputs did.

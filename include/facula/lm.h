@@ -82,6 +82,14 @@ fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int
 enum { FAC_SESSION_CHECKED = 8 };
 fac_status fac_session_check(fac_session *s, int slot, const float **logits, int64_t *n,
                              fac_error *err);
+/* What the last step ran, to measure it: running it again computes the same.  All is the session's,
+ * until its next step; a program NULL: there was none. */
+typedef struct fac_session_run {
+    struct fac_program *program;
+    struct fac_tensor **in, **out;
+    int nin, nout;
+} fac_session_run;
+fac_session_run fac_session_last(fac_session *s);
 typedef struct fac_session_stat {
     int64_t plans, runs;
     size_t cache_bytes, copied;
@@ -146,6 +154,7 @@ typedef struct fac_generate_opts {
     const char *const *stop; /* texts that end it, and are not told; nstop of them */
     int nstop, slot;
     bool ignore_end; /* go on after the model's own end */
+    bool control;    /* control tokens are told as they are spelled */
     bool shift;   /* when the context is full: forget the older half after `keep` tokens, go on */
     int64_t keep; /* tokens at the beginning that are never forgotten */
     const fac_grammar *grammar; /* tokens that do not fit are never chosen; NULL: none */

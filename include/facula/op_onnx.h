@@ -44,6 +44,8 @@ struct fac_onnx_node {
 bool fac_onnx_has(const fac_onnx_node *n, const char *attr);
 const char *fac_onnx_output(const fac_onnx_node *n,
                             int k); /* the name of output k in the file, "" when it has none */
+/* Channels of a block in a file with operators of com.microsoft.nchwc. */
+int64_t fac_onnx_channel_block(const fac_onnx_node *n);
 fac_value *fac_onnx_named(
     const fac_onnx_node *n,
     const char *name); /* a value of the file that is made before; NULL: none */

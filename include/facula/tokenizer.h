@@ -73,7 +73,7 @@ fac_status fac_tokenizer_save(const fac_tokenizer *t, const char *path, fac_erro
 
 typedef struct fac_message {
     const char *role, *text;
-} fac_message; /* "system", "user", "assistant" */
+} fac_message; /* "system", "user", "assistant", "tool" */
 
 /* The n messages as the model was trained to read them; answer: followed by what asks for an
  * answer.  format: NULL for the file's own template, the name of a format (fac_chat_format_name),
@@ -83,6 +83,20 @@ typedef struct fac_message {
  * template, or a part of Jinja that is not known; FAC_E_ARGUMENT: it refuses these messages. */
 fac_status fac_chat_encode(const fac_tokenizer *t, const char *format, int n, const fac_message m[],
                            bool answer, int32_t **ids, int64_t *count, fac_error *err);
+typedef struct fac_chat_opts {
+    const char *format; /* as above */
+    const char *tools;  /* what the model may call, a JSON list as OpenAI has it; NULL: nothing */
+    const char *variables; /* of the template, a JSON object: {"enable_thinking": false}; NULL */
+    const char *const
+        *more; /* of each message further fields, a JSON object such as
+                  {"tool_calls": [...]}, beside which its text may be NULL; NULL: none */
+    bool answer;
+} fac_chat_opts;
+/* The same with what templates know beside messages.  FAC_E_UNSUPPORTED: tools, and the format has
+ * no place for them. */
+fac_status fac_chat_encode_with(const fac_tokenizer *t, const fac_chat_opts *o, int n,
+                                const fac_message m[], int32_t **ids, int64_t *count,
+                                fac_error *err);
 void fac_chat_free(int32_t *ids);        /* NULL is fine */
 const char *fac_chat_format_name(int i); /* of all that are known; NULL after the last one */
 

@@ -2,7 +2,7 @@
 
 Each recorded call is a node that knows its inputs and can say what a gradient of its results means
 for them.  `backward` visits the nodes in the reverse order of their making, adds up what comes into
-each result, and leaves the sums in `.grad` of the leaves.
+each result (python/src/walk.c), and leaves the sums in `.grad` of the leaves.
 """
 from __future__ import annotations
 
@@ -65,31 +65,6 @@ class set_grad_enabled(_Mode):
         pass
 
 
-def _next(node: Any) -> list[Any]:
-    return [x.grad_fn for x in node.inputs if isinstance(x, Tensor) and x.grad_fn is not None and x.requires_grad]
-
-
-def _order(roots: Iterable[Any]) -> list[Any]:
-    """Nodes, each after all that read its results."""
-    seen: set[int] = set()
-    order: list[Any] = []
-    for root in roots:
-        if id(root) in seen:
-            continue
-        seen.add(id(root))
-        stack = [(root, iter(_next(root)))]
-        while stack:
-            node, rest = stack[-1]
-            child = next((c for c in rest if id(c) not in seen), None)
-            if child is None:
-                order.append(node)
-                stack.pop()
-            else:
-                seen.add(id(child))
-                stack.append((child, iter(_next(child))))
-    return order[::-1]
-
-
 def _add(a: Tensor | None, b: Tensor) -> Tensor:
     return b if a is None else apply("add", None, 0, a, b)
 
@@ -100,42 +75,6 @@ def _hooked(hooks: Sequence[Callable[[Tensor], Tensor | None]] | None, g: Tensor
         if changed is not None:
             g = changed
     return g
-
-
-class _Walk:
-    """One backward pass: the gradients that are on their way."""
-
-    def __init__(self, create_graph: bool, retain_graph: bool) -> None:
-        self.create, self.retain = create_graph, retain_graph
-        self.at: dict[tuple[int, int], Tensor] = {}
-        self.leaves: dict[int, tuple[Tensor, Tensor]] = {}
-        self.wanted: dict[tuple[int, int], list[int]] = {}
-        self.found: dict[int, Tensor] = {}
-
-    def give(self, x: Tensor, g: Tensor) -> None:
-        if x.grad_fn is not None:
-            key = (id(x.grad_fn), x._index)
-            self.at[key] = _add(self.at.get(key), g)
-        elif x.requires_grad:
-            before = self.leaves.get(id(x))
-            self.leaves[id(x)] = (x, _add(before[1] if before else None, g))
-
-    def visit(self, node: Any) -> None:
-        incoming: list[Tensor | None] = []
-        for k in range(node.outputs):
-            g = self.at.pop((id(node), k), None)
-            if g is not None:
-                g = _hooked((node.hooks or {}).get(k), g)
-                for place in self.wanted.get((id(node), k), ()):
-                    self.found[place] = g
-            incoming.append(g)
-        if all(g is None for g in incoming):
-            return
-        for x, g in zip(node.inputs, node.vjp(incoming, self.create)):
-            if g is not None and isinstance(x, Tensor) and x.requires_grad:
-                self.give(x, g)
-        if not self.retain:
-            node.release()
 
 
 def _seed(y: Tensor, g: Any) -> Tensor:
@@ -153,12 +92,14 @@ def _seed(y: Tensor, g: Any) -> Tensor:
     return cast(g, y.dtype)
 
 
-def _run(walk: _Walk, outputs: Sequence[Tensor], grads: Sequence[Any]) -> None:
-    with _Recording(walk.create):
-        for y, g in zip(outputs, grads):
-            walk.give(y, _seed(y, g))
-        for node in _order([y.grad_fn for y in outputs if y.grad_fn is not None]):
-            walk.visit(node)
+def _run(outputs: list[Tensor], grads: Sequence[Any], create: bool, retain: bool | None,
+         wanted: dict[tuple[int, int], list[int]]) -> tuple[list[tuple[Tensor, Tensor]], dict[int, Tensor]]:
+    """Gradients of leaves, and of what is wanted: {(id of a node, result): [places]}."""
+    if len(outputs) != len(grads):
+        raise ValueError(f"{len(outputs)} results, but {len(grads)} gradients to start from")
+    with _Recording(create):
+        seeds = [_seed(y, g) for y, g in zip(outputs, grads)]
+        return _facula.walk(outputs, seeds, create, create if retain is None else retain, wanted)
 
 
 class _Recording(_Mode):
@@ -171,10 +112,9 @@ def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retai
     """Adds d tensors / d leaf to `.grad` of every leaf that requires one."""
     outputs = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     grads = list(grad_tensors) if isinstance(grad_tensors, (list, tuple)) else [grad_tensors] * len(outputs)
-    walk = _Walk(create_graph, create_graph if retain_graph is None else retain_graph)
-    _run(walk, outputs, grads)
+    leaves, _ = _run(outputs, grads, create_graph, retain_graph, {})
     with _Recording(create_graph):
-        for x, g in walk.leaves.values():
+        for x, g in leaves:
             g = _hooked(x._hooks, g)
             x.grad = g if x.grad is None else _add(x.grad, g)
 
@@ -185,16 +125,17 @@ def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], 
     ys = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     xs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     gs = list(grad_outputs) if isinstance(grad_outputs, (list, tuple)) else [grad_outputs] * len(ys)
-    walk = _Walk(create_graph, create_graph if retain_graph is None else retain_graph)
+    wanted: dict[tuple[int, int], list[int]] = {}
     for i, x in enumerate(xs):
         if x.grad_fn is not None:
-            walk.wanted.setdefault((id(x.grad_fn), x._index), []).append(i)
-    _run(walk, ys, gs)
+            wanted.setdefault((id(x.grad_fn), x._index), []).append(i)
+    leaves, found = _run(ys, gs, create_graph, retain_graph, wanted)
+    by_leaf = {id(x): g for x, g in leaves}
     result: list[Tensor | None] = []
     for i, x in enumerate(xs):
-        g = walk.found.get(i)
-        if g is None and id(x) in walk.leaves:
-            g = _hooked(x._hooks, walk.leaves[id(x)][1])
+        g = found.get(i)
+        if g is None and id(x) in by_leaf:
+            g = _hooked(x._hooks, by_leaf[id(x)])
         if g is None and not allow_unused:
             raise RuntimeError(f"input {i} was not used to make the outputs; allow_unused=True gives None for it")
         result.append(g)

@@ -195,6 +195,8 @@ except module.Error:
 @functools.cache
 def _opencl_survives() -> bool:
     """Whether a process outlives opening an OpenCL device: some drivers end it (PoCL where there is no /sys)."""
+    if _facula.opens_in_a_child("opencl"):
+        return True
     trial = subprocess.run([sys.executable, "-I", "-c", _OPEN, str(_facula.__file__)], capture_output=True)
     if trial.returncode < 0:
         warnings.warn(f"OpenCL is left out: its driver ends the process that opens a device (signal {-trial.returncode})", RuntimeWarning)

@@ -69,6 +69,7 @@ static uint64_t hash_of(const Key *k) {
 
 static void free_entry(Entry *e) {
     fac_program_free(e->f.program);
+    fac_lazy_body_free(e->f.body);
     fac_graph_free(e->f.graph);
     for (int i = 0; i < e->how.n; i++) fac_tensor_free(e->how.fixed[i]);
     for (int i = 0; i < e->f.nvjps; i++) free_entry((Entry *)e->f.vjps[i]);
@@ -225,6 +226,30 @@ Function *py_function_op(const fac_op *op, const char *attrs, int want, fac_devi
     table[hash & (slots - 1)] = e;
     count++;
     return &e->f;
+}
+
+Function *py_function_graph(const fac_graph *g, fac_device *device) {
+    const int n = fac_graph_inputs(g), nout = fac_graph_outputs(g);
+    if (n > PY_PORTS || nout > PY_PORTS) {
+        PyErr_Format(PyExc_ValueError, "%d inputs and %d results, at most %d of both can be called",
+                     n, nout, PY_PORTS);
+        return NULL;
+    }
+    Entry *e = new_entry(NULL, 0);
+    if (!e) return NULL;
+    e->f.device = device;
+    e->f.nin = n;
+    e->f.nout = nout;
+    e->f.graph = fac_graph_clone(g);
+    for (int i = 0; i < n; i++) {
+        e->how.types[i] = fac_value_type(fac_graph_input(g, i));
+        const int64_t elements = fac_dims_count(&e->how.types[i].dims);
+        e->f.work += elements > 0 ? (uint64_t)elements : 0;
+    }
+    if (e->f.graph) return &e->f;
+    free_entry(e);
+    PyErr_NoMemory();
+    return NULL;
 }
 
 static bool keep_vjp(Function *f, Function *v, uint64_t key) {

@@ -57,30 +57,33 @@ static fac_lazy *operand(TensorObject *x, fac_recorder *r) {
     return made;
 }
 
-/* Gradients are by values of their own: two inputs may be one value of the segment, and the
- * gradients that arrive may depend on it as well. */
-static void build(void *self, fac_graph *g, fac_value *const in[], fac_value *y[]) {
-    const Function *f = self;
-    fac_value *apart[PY_PORTS];
-    for (int i = 0; i < f->nin && f->gradient; i++) apart[i] = in[i] ? fac_identity(in[i]) : NULL;
-    py_function_emit(f, g, f->gradient ? apart : in, y);
+static bool make_body(Function *f, fac_recorder *r) {
+    fac_error err;
+    if (f->body && f->recorder == r) return true;
+    fac_lazy_body_free(f->body);
+    f->body = NULL;
+    f->recorder = r;
+    if (fac_lazy_body_new(r, f->graph, &f->body, &err)) return py_raise(&err) != NULL;
+    return true;
 }
 
 bool py_lazy_call(Function *f, DeviceObject *device, int n, PyObject *const in[], fac_lazy *out[]) {
     fac_lazy *given[PY_PORTS];
     fac_error err;
     fac_recorder *r = recorder(device);
-    if (!r) return false;
+    if (!r || !make_body(f, r)) return false;
     for (int i = 0; i < n; i++) {
-        given[i] = NULL;
         if (!py_is_tensor(in[i]) || f->fixed[i]) continue;
-        given[i] = operand((TensorObject *)in[i], r);
-        if (!given[i]) return false;
+        if (!operand((TensorObject *)in[i], r)) return false;
     }
-    for (int i = 0; i < n; i++) /* a flush in between: it was a leaf, and is one anew */
-        if (given[i]) given[i] = operand((TensorObject *)in[i], r);
-    fac_status status =
-        fac_record_graph(r, build, f, n, given, FAC_RECORD_NO_GRAD, f->nout, out, &err);
+    int given_n = 0;
+    for (int i = 0; i < n; i++) {           /* a flush in between: it was a leaf, and is one anew */
+        if (!py_is_tensor(in[i])) continue; /* absent: no input of the graph */
+        fac_lazy **x = &given[given_n++];
+        *x = f->fixed[i] ? NULL : operand((TensorObject *)in[i], r);
+        if (!*x && !f->fixed[i]) return false;
+    }
+    const fac_status status = fac_record_body(r, f->body, given, out, &err);
     if (status) py_raise(&err);
     return !status;
 }

@@ -22,14 +22,16 @@ static PyMethodDef functions[] = {
 };
 
 static int fill(PyObject *m) {
-    int (*const parts[])(PyObject *) = { py_errors_init,  py_stop_init,    py_device_init,
-                                         py_tensor_init,  py_record_init,  py_graph_init,
-                                         py_program_init, py_builder_init, py_lazy_init };
+    int (*const parts[])(PyObject *) = { py_errors_init, py_stop_init,    py_device_init,
+                                         py_trial_init,  py_tensor_init,  py_record_init,
+                                         py_graph_init,  py_program_init, py_builder_init,
+                                         py_lazy_init,   py_fused_init };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i](m) < 0) return -1;
-    PyMethodDef *const methods[] = { py_look_methods,    py_edit_methods, py_data_methods,
-                                     py_compare_methods, py_lend_methods, py_quantize_methods,
-                                     py_studio_methods,  py_page_methods, py_zeros_methods };
+    PyMethodDef *const methods[] = { py_look_methods,    py_edit_methods,  py_data_methods,
+                                     py_compare_methods, py_lend_methods,  py_quantize_methods,
+                                     py_studio_methods,  py_page_methods,  py_zeros_methods,
+                                     py_walk_methods,    py_glance_methods };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (PyModule_AddFunctions(m, methods[i]) < 0) return -1;
     return 0;

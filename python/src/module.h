@@ -45,6 +45,9 @@ typedef struct DeviceObject {
 } DeviceObject;
 extern PyTypeObject *py_device_type;
 int py_device_init(PyObject *module);
+
+/* ---- trial.c ---- */
+int py_trial_init(PyObject *module);
 /* A borrowed device that lives as long as the process: from NULL or None (cpu), a name, a Device.
  */
 DeviceObject *py_device_from(PyObject *o);
@@ -124,6 +127,8 @@ struct Function {
     int refs, nin, nout;
     fac_graph *graph;
     fac_program *program; /* made at the first run */
+    fac_lazy_body *body;  /* made at the first recorded call, for this recorder */
+    fac_recorder *recorder;
     fac_device *device;
     bool floats_in[PY_PORTS], fixed[PY_PORTS]; /* fixed: the contents are part of the graph */
     Function **vjps;                           /* its gradients, by what they are asked for */
@@ -134,6 +139,8 @@ struct Function {
 };
 Function *py_function_hold(Function *f); /* one more reference */
 void py_function_free(Function *f);      /* drops one */
+/* Of a graph's inputs, all of its results; the caller's. */
+Function *py_function_graph(const fac_graph *g, fac_device *device);
 /* Of an op; borrowed from the cache.  want: so many results; 0: those that are not optional. */
 Function *py_function_op(const fac_op *op, const char *attrs, int want, fac_device *device, int n,
                          TensorObject *const in[]);
@@ -157,10 +164,15 @@ bool py_grad_enabled(void);
 /* Writes the call of a Node into g: how many results, -1 after an exception. */
 int py_node_emit(PyObject *node, fac_graph *g, int n, fac_value *const in[], fac_value *out[]);
 int py_builder_init(PyObject *module);
+int py_fused_init(PyObject *module);
+/* A tuple of the results of f, without a history. */
+PyObject *py_call_plain(Function *f, int n, PyObject *const in[], DeviceObject *device);
 
 /* ---- number.c ---- */
 
 extern PyType_Slot py_number_slots[];
+/* A number as a scalar of this dtype, which is a float. */
+PyObject *py_scalar(PyObject *o, fac_dtype dtype, DeviceObject *device);
 PyObject *py_set_fallbacks(PyObject *module, PyObject *dict);
 
 /* ---- op.c ---- */
@@ -183,6 +195,7 @@ PyObject *py_graph(fac_graph *g);          /* takes g; NULL: no memory */
 extern PyMethodDef py_look_methods[], py_edit_methods[], py_data_methods[], py_compare_methods[];
 extern PyMethodDef py_lend_methods[], py_quantize_methods[];
 extern PyMethodDef py_studio_methods[], py_page_methods[], py_zeros_methods[];
+extern PyMethodDef py_walk_methods[], py_glance_methods[];
 /* The tensors of a list of n, each retained; where `absent` is set one may be None.  NULL: an
  * exception; else py_operands_drop gives them back. */
 fac_tensor **py_operands(PyObject *list, int n, bool absent);

@@ -53,6 +53,7 @@ static int clear(PyObject *o) {
     self->read = NULL;
     Py_CLEAR(self->inputs);
     Py_CLEAR(self->hooks);
+    Py_CLEAR(self->scope);
     return 0;
 }
 static void dealloc(PyObject *o) {
@@ -76,6 +77,11 @@ static PyObject *get_name(PyObject *o, void *none) {
 static PyObject *get_outputs(PyObject *o, void *none) {
     (void)none;
     return PyLong_FromLong(((NodeObject *)o)->f->nout);
+}
+static PyObject *get_scope(PyObject *o, void *none) {
+    (void)none;
+    PyObject *scope = ((NodeObject *)o)->scope;
+    return Py_NewRef(scope ? scope : Py_None);
 }
 static PyObject *get_hooks(PyObject *o, void *none) {
     (void)none;
@@ -160,12 +166,10 @@ static PyObject *spread(uint64_t mask, Py_ssize_t n, PyObject *grads) {
     return list;
 }
 
-/* vjp([d result...], create_graph): gradients by the inputs, None where none is wanted. */
-static PyObject *vjp(PyObject *o, PyObject *args) {
+PyObject *py_node_vjp(PyObject *o, PyObject *list, bool create) {
     NodeObject *self = (NodeObject *)o;
-    PyObject *list, *in[PY_PORTS];
-    int create = 0, n = 0;
-    if (!PyArg_ParseTuple(args, "O!p:vjp", &PyList_Type, &list, &create)) return NULL;
+    PyObject *in[PY_PORTS];
+    int n = 0;
     if (!self->inputs) {
         PyErr_SetString(
             PyExc_RuntimeError,
@@ -199,6 +203,14 @@ static PyObject *vjp(PyObject *o, PyObject *args) {
     return grads ? spread(mask, PyTuple_Size(self->inputs), grads) : NULL;
 }
 
+/* vjp([d result...], create_graph) */
+static PyObject *vjp(PyObject *o, PyObject *args) {
+    PyObject *list;
+    int create = 0;
+    if (!PyArg_ParseTuple(args, "O!p:vjp", &PyList_Type, &list, &create)) return NULL;
+    return py_node_vjp(o, list, create);
+}
+
 int py_node_emit(PyObject *o, fac_graph *g, int n, fac_value *const in[], fac_value *out[]) {
     fac_error err;
     if (Py_TYPE(o) != node_type || n != ((NodeObject *)o)->f->nin) {
@@ -215,6 +227,9 @@ int py_node_emit(PyObject *o, fac_graph *g, int n, fac_value *const in[], fac_va
     return -1;
 }
 
+bool py_is_node(PyObject *o) { return Py_TYPE(o) == node_type; }
+void py_node_release(PyObject *node) { clear(node); }
+
 static PyObject *release(PyObject *o, PyObject *none) {
     (void)none;
     clear(o);
@@ -228,6 +243,7 @@ static PyMethodDef methods[] = { { "vjp", vjp, METH_VARARGS,
 static PyGetSetDef getset[] = { { "inputs", get_inputs, NULL, "Tensors that were read.", NULL },
                                 { "name", get_name, NULL, "Of the operator.", NULL },
                                 { "outputs", get_outputs, NULL, "How many results.", NULL },
+                                { "scope", get_scope, NULL, "The module that called it.", NULL },
                                 { "hooks", get_hooks, set_hooks,
                                   "{result: [functions of its gradient]} or None", NULL },
                                 { 0 } };

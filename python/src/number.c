@@ -23,15 +23,12 @@ static PyObject *fallback(const char *name, PyObject *a, PyObject *b) {
 static fac_dtype dtype_of(PyObject *o) { return py_type((TensorObject *)o).dtype; }
 static bool is_float(PyObject *o) { return fac_dtype_get(dtype_of(o))->kind == 'f'; }
 
-/* A number as a tensor of the dtype of `like`, which is a float. */
-static PyObject *scalar(PyObject *o, PyObject *like) {
-    if (py_lazy_on())
-        return (PyObject *)py_lazy_number(o, dtype_of(like), ((TensorObject *)like)->device);
+PyObject *py_scalar(PyObject *o, fac_dtype dtype, DeviceObject *device) {
+    if (py_lazy_on()) return (PyObject *)py_lazy_number(o, dtype, device);
     double x = PyFloat_AsDouble(o);
     if (x == -1 && PyErr_Occurred()) return NULL;
     fac_tensor *t, *as;
     fac_error err;
-    fac_dtype dtype = dtype_of(like);
     fac_dims none = { 0 };
     float f = (float)x;
     bool f32 = dtype == FAC_F32;
@@ -42,7 +39,12 @@ static PyObject *scalar(PyObject *o, PyObject *like) {
         fac_tensor_free(t);
         t = as;
     }
-    return status ? py_raise(&err) : (PyObject *)py_tensor(t, ((TensorObject *)like)->device);
+    return status ? py_raise(&err) : (PyObject *)py_tensor(t, device);
+}
+
+/* A number as a tensor of the dtype of `like`, which is a float. */
+static PyObject *scalar(PyObject *o, PyObject *like) {
+    return py_scalar(o, dtype_of(like), ((TensorObject *)like)->device);
 }
 
 static bool is_number(PyObject *o) {

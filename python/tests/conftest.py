@@ -1,6 +1,6 @@
 """What tests share: a seed that is printed when a test fails, and models."""
+import importlib.util
 import os
-import sys
 
 import numpy as np
 import pytest
@@ -14,27 +14,14 @@ def pytest_configure(config):
     config.addinivalue_line("markers", 'ocl: needs device "ocl" of facula.torch')
 
 
-@pytest.fixture(autouse=True)
-def torch_as_it_comes(request):
-    """Each test of facula.torch begins with one seed and torch's settings; those that need the device are skipped without it."""
-    if not request.module.__name__.startswith("test_torch_"):
-        yield
-        return
-    import torch
+def pytest_report_header():
+    """What is not collected (facula_torch/conftest.py) is said."""
+    return [] if importlib.util.find_spec("torch") else "torch is not there: tests of facula.torch are left out"
 
-    import facula.torch as ft
-    if ft.ocl is None and request.node.get_closest_marker("ocl"):
-        pytest.skip("the device's shim was not built")
-    if "torch._dynamo" in sys.modules:
-        torch._dynamo.reset()
-    torch.manual_seed(0)
-    ft.explain(reset=True)
-    yield
-    ft.strict(False)
-    torch.set_float32_matmul_precision("highest")
-    if ft.ocl is not None:
-        ft.ocl.set_eager(False)
-        ft.ocl.set_precision(None)
+
+@pytest.fixture(scope="session")
+def seed():
+    return SEED
 
 
 @pytest.fixture

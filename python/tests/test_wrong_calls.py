@@ -5,12 +5,11 @@ import subprocess
 import sys
 
 import facula as fac
-from conftest import SEED
 
 
-def test_wrong_calls():
+def test_wrong_calls(seed):
     count = os.environ.get("FACULA_CALLS", "3000")
     path = os.pathsep.join([str(pathlib.Path(fac.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, str(pathlib.Path(__file__).parent / "wrong_calls.py"), count, str(SEED)], text=True,
+    done = subprocess.run([sys.executable, str(pathlib.Path(__file__).parent / "wrong_calls.py"), count, str(seed)], text=True,
                           capture_output=True, env={**os.environ, "PYTHONPATH": path})
-    assert done.returncode == 0, f"seed {SEED}: {done.returncode}\n{done.stderr[-3000:]}"
+    assert done.returncode == 0, f"seed {seed}: {done.returncode}\n{done.stderr[-3000:]}"

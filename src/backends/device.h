@@ -3,7 +3,7 @@
 #define FACULA_BACKENDS_DEVICE_H
 #include <pthread.h>
 #include <stdatomic.h>
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/table.h"
 #include "facula/backend.h"
 #include "facula/stop.h"

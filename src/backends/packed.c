@@ -5,7 +5,7 @@
 #include "backends/packed.h"
 #include <stdio.h>
 #include <string.h>
-#include "base/cache.h"
+#include "base/file/cache.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include "backends/wisdom.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "facula/read.h"

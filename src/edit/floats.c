@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "edit/edit.h"
 #include "facula/ops.h"
-#include "passes/range.h"
+#include "passes/common/range.h"
 #include "tensor/tensor_internal.h"
 
 typedef struct floats {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "edit/edit.h"
-#include "passes/select.h"
+#include "passes/common/select.h"
 
 fac_status fac_edit_give(fac_graph *made, fac_graph **out, fac_error *err) {
     if (!made) return fac_raise_memory(err, "a graph");

@@ -305,6 +305,7 @@ static fac_status check_whole(const walk *w, fac_error *err) {
 static fac_status go(walk *w, int ny, fac_lazy *const y[], fac_lazy *const dy[], int n,
                      fac_lazy *const x[], fac_lazy *grads[], fac_error *err) {
     for (int k = 0; k < ny; k++) FAC_TRY(check_result(y[k], dy ? dy[k] : NULL, k, err));
+    FAC_TRY(fac_segment_open(w->r, err));
     FAC_TRY(find_all(w, ny, y, err));
     FAC_TRY(check_whole(w, err));
     FAC_TRY(keep_paths(w, n, x, err));

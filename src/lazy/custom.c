@@ -14,6 +14,7 @@ static fac_status share(fac_lazy *x, fac_lazy *y, fac_error *err) {
         x->tensor = fac_tensor_retain(t);
         return FAC_OK;
     }
+    FAC_TRY(fac_segment_open(r, err));
     x->value = y->value;
     x->epoch = r->epoch;
     return FAC_OK;

@@ -12,8 +12,12 @@ enum { NODE_BYTES = 12 << 10, UNCHANGED = 2 };
 /* ---- what is wanted ---- */
 
 static bool is_wanted(const fac_recorder *r, const fac_lazy *x) {
-    if (!x->value || x->epoch != r->epoch || x->tensor) return false;
+    if (!(x->value || x->id) || x->epoch != r->epoch || x->tensor) return false;
     return x->keeps || atomic_load(&x->users) > x->nexts;
+}
+
+static uint32_t number_of(const fac_outputs *outs, const fac_lazy *x) {
+    return outs->numbered ? x->id : x->value->id;
 }
 
 /* Histories that are alive say what gradients will read. */
@@ -26,17 +30,18 @@ static fac_status keep(fac_recorder *r, fac_error *err) {
 }
 
 static fac_status collect(fac_recorder *r, fac_outputs *outs, fac_error *err) {
-    outs->of = fac_alloc(r->g->ids, sizeof *outs->of);
+    outs->numbered = !r->g;
+    outs->of = fac_alloc(r->g ? r->g->ids : r->ids + 1, sizeof *outs->of);
     if (!outs->of) return fac_raise_memory(err, "a flush");
     for (size_t i = 0; i < r->npending; i++) {
         fac_made *m = r->pending[i];
         for (int k = 0; m && k < m->nout; k++) {
             fac_lazy *x = &m->cell[k];
-            if (!is_wanted(r, x) || outs->of[x->value->id]) continue;
+            if (!is_wanted(r, x) || outs->of[number_of(outs, x)]) continue;
             if (!fac_reserve(&outs->cell, &outs->room, outs->n + 1, sizeof *outs->cell))
                 return fac_raise_memory(err, "a flush");
             outs->cell[outs->n++] = x;
-            outs->of[x->value->id] = (uint32_t)outs->n;
+            outs->of[number_of(outs, x)] = (uint32_t)outs->n;
         }
     }
     return FAC_OK;
@@ -76,9 +81,9 @@ static void classify(fac_lazy *x) {
 
 /* What is computed, but not of which states. */
 static fac_hash structure_of(fac_recorder *r, const fac_outputs *outs) {
-    fac_segment_fold(r);
-    fac_hash h = fac_hash_int(r->key, outs->n);
-    for (size_t i = 0; i < outs->n; i++) h = fac_hash_int(h, outs->cell[i]->value->id);
+    if (r->g) fac_segment_fold(r);
+    fac_hash h = fac_hash_int(fac_hash_int(r->key, outs->numbered), outs->n);
+    for (size_t i = 0; i < outs->n; i++) h = fac_hash_int(h, number_of(outs, outs->cell[i]));
     return h;
 }
 
@@ -150,7 +155,8 @@ static fac_status program_for(fac_recorder *r, const fac_outputs *outs, fac_tens
         r->stat.hits++;
         return inputs_of(r, f, in, &n, err);
     }
-    fac_status status = fac_numbers_lift(r, f, err);
+    fac_status status = fac_segment_open(r, err);
+    if (!status) status = fac_numbers_lift(r, f, err);
     if (!status) status = plan(r, f, outs, in, &n, err);
     if (status) fac_family_drop(r, f);
     return status;
@@ -161,7 +167,7 @@ static void deliver(fac_recorder *r, const fac_outputs *outs, fac_tensor **resul
         fac_made *m = r->pending[i];
         for (int k = 0; m && k < m->nout; k++) {
             fac_lazy *x = &m->cell[k];
-            const uint32_t at = is_wanted(r, x) ? outs->of[x->value->id] : 0;
+            const uint32_t at = is_wanted(r, x) ? outs->of[number_of(outs, x)] : 0;
             if (!at) continue;
             x->tensor = fac_tensor_retain(result[at - 1]);
             x->type = fac_tensor_type(x->tensor);
@@ -204,14 +210,15 @@ static fac_status compute(fac_recorder *r, fac_outputs *outs, fac_error *err) {
 static bool stays(const fac_recorder *r) { return !r->nassigned && fac_device_stopping(r->device); }
 
 fac_status fac_flush_held(fac_recorder *r, fac_error *err) {
-    if (!r->g && !r->nassigned) return FAC_OK;
+    if (!r->g && !r->ncalls && !r->nassigned) return FAC_OK;
     fac_outputs outs = { 0 };
     fac_error why = { 0 };
-    fac_status status = fac_segment_open(r, &why);
+    fac_status status = r->ncalls ? FAC_OK : fac_segment_open(r, &why);
+    const bool calls = r->ncalls > 0;
     const fac_hash before = r->key;
     if (!status) status = compute(r, &outs, &why);
     if (status && stays(r))
-        r->key = before;
+        r->key = calls && r->g ? r->key : before;
     else
         fac_segment_close(r, status ? &why : NULL);
     fac_release(outs.cell);

@@ -34,10 +34,11 @@ typedef struct fac_made fac_made;
 /* A value: one result of what made it, and a part of that. */
 struct fac_lazy {
     fac_made *made;
-    atomic_uint users; /* references of the binding                               */
-    uint32_t keeps;    /* histories that will read the contents                   */
-    uint64_t epoch;    /* of the segment that `value` belongs to                  */
-    fac_value *value;
+    atomic_uint users;  /* references of the binding                               */
+    uint32_t keeps;     /* histories that will read the contents                   */
+    uint64_t epoch;     /* of the segment that `value` and `id` belong to          */
+    fac_value *value;   /* NULL: not yet written out, or none                      */
+    uint32_t id;        /* of the segment `epoch`, where it is made of calls       */
     fac_tensor *tensor; /* the contents; NULL: not there yet, or let go            */
     fac_type type;
     void *user;
@@ -104,6 +105,13 @@ typedef struct fac_keys {
     size_t room, n;
 } fac_keys;
 
+/* A call of a body (calls.c): its inputs are numbers in `read`, its results are numbered on. */
+typedef struct fac_body_call {
+    fac_lazy_body *body;
+    size_t read;
+    uint32_t first;
+} fac_body_call;
+
 /* A leaf i64[n] of equal numbers, for those of a segment that ask for the same. */
 enum { FAC_COUNTS = 4 };
 typedef struct fac_count {
@@ -120,8 +128,12 @@ struct fac_recorder {
     _Atomic(fac_made *) dead; /* pushed by those who must not wait                       */
     fac_trash *trash;         /* freed when the lock is not held                         */
     size_t ntrash, room_trash;
-    /* the segment */
-    fac_graph *g;     /* NULL: nothing is recorded                               */
+    /* the segment: a graph, or calls alone */
+    fac_graph *g;         /* NULL: nothing is recorded but calls                     */
+    fac_body_call *calls; /* none where there is a graph                             */
+    uint32_t *read;       /* the numbers of their inputs; 0: not read                */
+    size_t ncalls, room_calls, nread, room_read, call_nodes;
+    uint32_t ids;     /* numbers given out                                       */
     fac_graph *spare; /* one whose memory the next segment takes                 */
     fac_made *unused; /* of one result, whose memory the next ones take          */
     size_t nunused;
@@ -176,10 +188,11 @@ void fac_failure_free(fac_failure *f);
 /* Contents of x, after a flush if need be; borrowed. */
 fac_status fac_lazy_fetch(fac_lazy *x, fac_tensor **out, fac_error *err);
 static inline bool fac_lazy_recorded(const fac_lazy *x) {
-    return x->value && x->epoch == x->made->r->epoch && !x->tensor;
+    return (x->value || x->id) && x->epoch == x->made->r->epoch && !x->tensor;
 }
 
 /* ---- segment.c ---- */
+/* There is a graph afterwards, with all calls written out. */
 fac_status fac_segment_open(fac_recorder *r, fac_error *err);
 /* Drops what is recorded; values without contents are lost then, for this reason. */
 void fac_segment_close(fac_recorder *r, const fac_error *why);
@@ -197,6 +210,11 @@ fac_status fac_segment_adopt(fac_recorder *r, fac_node *n, int nin, fac_lazy *co
                              unsigned flags, fac_made **out, fac_error *err);
 /* A user of the cell of v. */
 fac_status fac_segment_take(fac_recorder *r, fac_value *v, fac_lazy **out, fac_error *err);
+
+/* x as a leaf of the graph, which is listed already; its type is part of the key. */
+fac_status fac_segment_place(fac_recorder *r, fac_lazy *x, fac_value **out, fac_error *err);
+/* What a key says of a leaf. */
+fac_hash fac_segment_leaf_key(fac_hash h, const fac_lazy *x);
 
 /* x is that value of the segment. */
 fac_status fac_segment_name(fac_recorder *r, fac_lazy *x, fac_value *v, fac_error *err);
@@ -250,6 +268,15 @@ void fac_operands_end(fac_operands *o);
 fac_status fac_record_held(fac_recorder *r, const fac_op *op, int n, fac_lazy *const in[],
                            unsigned flags, fac_lazy **out, fac_error *err);
 
+fac_status fac_record_graph_held(fac_recorder *r, fac_lazy_build *build, void *self, int n,
+                                 fac_lazy *const in[], unsigned flags, int nout, fac_lazy *out[],
+                                 fac_error *err);
+
+/* ---- calls.c ---- */
+/* Leaves and calls as nodes of the graph, which is empty. */
+fac_status fac_calls_write_out(fac_recorder *r, fac_error *err);
+void fac_calls_drop(fac_recorder *r);
+
 /* ---- flush.c ---- */
 fac_status fac_flush_held(fac_recorder *r, fac_error *err);
 
@@ -265,6 +292,7 @@ typedef struct fac_outputs {
     fac_lazy **cell; /* the first one of its value */
     uint32_t *of;    /* value id -> place + 1      */
     size_t n, room;
+    bool numbered; /* by calls: `of` has cells' numbers instead of value ids */
 } fac_outputs;
 fac_status fac_compile(fac_recorder *r, fac_family *f, const fac_outputs *outs, fac_error *err);
 fac_leaf_kind fac_leaf_role(const fac_lazy *leaf);

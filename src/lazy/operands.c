@@ -22,10 +22,12 @@ static bool steers(const fac_op *op, int i) {
     return op->in[k].is & FAC_HOST;
 }
 
-static bool is_known(const fac_lazy *x) {
+/* What is known is known to nodes: calls are written out. */
+static bool is_known(fac_lazy *x) {
     fac_contents c;
     if (x->made->kind == FAC_MADE_INTS) return true;
-    return fac_lazy_recorded(x) && fac_known(x->value, &c);
+    if (!fac_lazy_recorded(x)) return false;
+    return (x->value || !fac_segment_open(x->made->r, NULL)) && fac_known(x->value, &c);
 }
 
 /* Contents that steer shapes are looked at now; *out is a constant of them. */

@@ -122,9 +122,9 @@ static fac_status adopt_built(fac_recorder *r, fac_node *before, unsigned flags,
     return status;
 }
 
-static fac_status record_graph(fac_recorder *r, fac_lazy_build *build, void *self, int n,
-                               fac_lazy *const in[], unsigned flags, int nout, fac_lazy *out[],
-                               fac_error *err) {
+fac_status fac_record_graph_held(fac_recorder *r, fac_lazy_build *build, void *self, int n,
+                                 fac_lazy *const in[], unsigned flags, int nout, fac_lazy *out[],
+                                 fac_error *err) {
     fac_operands o;
     fac_value *few[FEW] = { NULL }, **y = few;
     bool done = false;
@@ -163,7 +163,7 @@ fac_status fac_record_graph(fac_recorder *r, fac_lazy_build *build, void *self, 
     FAC_TRY(fac_operands_check(r, "fac_record_graph", n, in, nout, out, err));
     if (!build) return fac_raise(err, FAC_E_ARGUMENT, "fac_record_graph: build is NULL");
     fac_recorder_hold(r);
-    fac_status status = record_graph(r, build, self, n, in, flags, nout, out, err);
+    fac_status status = fac_record_graph_held(r, build, self, n, in, flags, nout, out, err);
     if (!status && ((flags & FAC_RECORD_NOW) || fac_recorder_eager(r))) {
         status = fac_flush_held(r, err);
         if (status) give_back(out, nout);
@@ -192,6 +192,7 @@ static fac_status frozen(fac_lazy *x, fac_lazy **out, fac_error *err) {
 static fac_status assign(fac_lazy *state, fac_lazy *next, fac_error *err) {
     fac_recorder *r = state->made->r;
     fac_lazy *value;
+    FAC_TRY(fac_segment_open(r, err));
     if (!fac_reserve(&r->assigned, &r->room_assigned, r->nassigned + 1, sizeof *r->assigned))
         return fac_raise_memory(err, "an assignment");
     FAC_TRY(frozen(next, &value, err));

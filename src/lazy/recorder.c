@@ -28,6 +28,7 @@ fac_status fac_recorder_new(fac_device *device, const fac_recorder_opts *opts, f
     atomic_init(&r->eager, r->opts.eager);
     atomic_init(&r->dead, NULL);
     r->epoch = 1;
+    r->key = fac_hash_start(31);
     *out = r;
     return FAC_OK;
 }
@@ -50,6 +51,8 @@ void fac_recorder_free(fac_recorder *r) {
     fac_release(r->leaves);
     fac_release(r->assigned);
     fac_release(r->by_id);
+    fac_release(r->calls);
+    fac_release(r->read);
     pthread_mutex_destroy(&r->lock);
     fac_release(r);
 }
@@ -94,7 +97,7 @@ void fac_recorder_later(fac_recorder *r, void *what, void (*drop)(void *what)) {
 fac_recorder_stat fac_recorder_stats(fac_recorder *r) {
     fac_recorder_hold(r);
     fac_recorder_stat s = r->stat;
-    s.pending = r->g ? (size_t)r->g->nodes : 0;
+    s.pending = r->g ? (size_t)r->g->nodes : r->call_nodes;
     s.programs = r->families.n + r->singles.n;
     s.bytes = r->bytes;
     fac_recorder_let_go(r);

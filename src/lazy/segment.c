@@ -13,7 +13,14 @@ fac_status fac_segment_open(fac_recorder *r, fac_error *err) {
     r->spare = NULL;
     if (!r->g) return fac_raise_memory(err, "a graph");
     r->key = fac_hash_start(31);
-    return FAC_OK;
+    if (!r->nleaves && !r->ncalls) return FAC_OK;
+    fac_error why = { 0 };
+    const fac_status status = fac_calls_write_out(r, &why);
+    if (status) {
+        fac_segment_close(r, &why);
+        if (err) *err = why;
+    }
+    return status;
 }
 
 /* ---- the end ---- */
@@ -53,6 +60,9 @@ void fac_segment_close(fac_recorder *r, const fac_error *why) {
     }
     for (size_t i = 0; i < r->nleaves; i++) fac_lazy_unuse(r->leaves[i]);
     r->nassigned = r->nleaves = 0;
+    fac_calls_drop(r);
+    r->ids = 0;
+    r->key = fac_hash_start(31);
     fac_room_forget_counts(r);
     for (size_t i = 0; r->g && i < r->g->nconsts; i++) {
         fac_recorder_later(r, r->g->consts[i]->tensor, free_tensor);
@@ -89,8 +99,29 @@ fac_status fac_segment_error(fac_recorder *r, fac_error *err) {
     return e.status;
 }
 
+fac_status fac_segment_place(fac_recorder *r, fac_lazy *x, fac_value **out, fac_error *err) {
+    const bool fixed = x->made->kind == FAC_MADE_INTS;
+    fac_value *v =
+        fixed ? fac_const(r->g, x->tensor) : fac_leaf_new(r->g, FAC_INPUT, NULL, x->type, NULL);
+    if (r->g->error.status) return fac_segment_error(r, err);
+    FAC_TRY(fac_segment_name(r, x, v, err));
+    if (!fixed) r->key = hash_type(fac_hash_int(r->key, v->id), &x->type);
+    *out = v;
+    return FAC_OK;
+}
+
+fac_hash fac_segment_leaf_key(fac_hash h, const fac_lazy *x) {
+    enum { BY_CONTENTS = 64 };
+    h = hash_type(h, &x->type);
+    if (x->made->kind != FAC_MADE_INTS) return h;
+    const size_t bytes = fac_type_bytes(&x->type);
+    if (bytes > BY_CONTENTS) return fac_hash_int(h, (uint64_t)(uintptr_t)x->tensor->storage);
+    return fac_hash_bytes(h, fac_tensor_data(x->tensor), bytes);
+}
+
 fac_status fac_segment_leaf(fac_lazy *x, fac_value **out, fac_error *err) {
     fac_recorder *r = x->made->r;
+    if (!r->g && r->nleaves) FAC_TRY(fac_segment_open(r, err));
     if (x->value && x->epoch == r->epoch) {
         *out = x->value;
         return FAC_OK;
@@ -103,16 +134,10 @@ fac_status fac_segment_leaf(fac_lazy *x, fac_value **out, fac_error *err) {
     }
     if (!x->tensor && kind != FAC_MADE_NUMBER) return fac_lazy_lost(x, err);
     FAC_TRY(fac_segment_open(r, err));
-    const bool fixed = kind == FAC_MADE_INTS;
     if (!fac_reserve(&r->leaves, &r->room_leaves, r->nleaves + 1, sizeof *r->leaves))
         return fac_raise_memory(err, "a value");
-    fac_value *v =
-        fixed ? fac_const(r->g, x->tensor) : fac_leaf_new(r->g, FAC_INPUT, NULL, x->type, NULL);
-    if (r->g->error.status) return fac_segment_error(r, err);
-    FAC_TRY(fac_segment_name(r, x, v, err));
+    FAC_TRY(fac_segment_place(r, x, out, err));
     r->leaves[r->nleaves++] = fac_lazy_use(x);
-    if (!fixed) r->key = hash_type(fac_hash_int(r->key, v->id), &x->type);
-    *out = v;
     return FAC_OK;
 }
 

@@ -123,14 +123,14 @@ void fac_stream_take(fac_stream *s, size_t n); /* these were told */
 void fac_stream_end(fac_stream *s);            /* what is no UTF-8 becomes U+FFFD */
 
 /* ---- sample.c ---- */
-typedef struct fac_candidate {
+typedef struct fac_token_chance {
     float logit;
     int32_t id;
     double p;
-} fac_candidate;
+} fac_token_chance;
 /* fac_sample in the caller's room for `vocabulary` candidates; allowed: which tokens, NULL: all. */
 int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary,
-                      const bool *allowed, const int32_t *past, int64_t n, fac_candidate *room);
+                      const bool *allowed, const int32_t *past, int64_t n, fac_token_chance *room);
 /* log of the sum of exp(logits): what is taken from a logit to get its log probability */
 double fac_log_sum(const float *logits, int64_t n);
 
@@ -145,7 +145,7 @@ typedef struct fac_writer {
     fac_stream stream;
     int32_t *past; /* all tokens of the slot: those before, the prompt, the answer */
     int64_t n;
-    fac_candidate *room;
+    fac_token_chance *room;
     uint64_t shifts;     /* how often the context was full: draws go on with other numbers */
     fac_matcher matcher; /* where o->grammar is */
 } fac_writer;

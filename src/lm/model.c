@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <cjson/cJSON.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "facula/read.h"
 #include "lm/lm.h"

@@ -6,22 +6,24 @@
 #include "lm/lm.h"
 
 static int by_logit(const void *a, const void *b) {
-    const fac_candidate *x = a, *y = b;
+    const fac_token_chance *x = a, *y = b;
     if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool is_better(const fac_candidate *a, const fac_candidate *b) { return by_logit(a, b) < 0; }
+static bool is_better(const fac_token_chance *a, const fac_token_chance *b) {
+    return by_logit(a, b) < 0;
+}
 
 /* ---- penalties ---- */
 
-static void punish(const fac_sampler *s, fac_candidate *c, int count) {
+static void punish(const fac_sampler *s, fac_token_chance *c, int count) {
     const double repeat = s->repeat > 0 ? s->repeat : 1;
     c->logit = (float)(c->logit > 0 ? (double)c->logit / repeat : (double)c->logit * repeat);
     c->logit -= (float)(s->presence + s->frequency * count);
 }
 
-static void penalties(const fac_sampler *s, fac_candidate *c, int64_t vocabulary,
+static void penalties(const fac_sampler *s, fac_token_chance *c, int64_t vocabulary,
                       const int32_t *past, int64_t n) {
     const int64_t last = s->last > 0 ? s->last : 64;
     const int64_t from = n > last ? n - last : 0;
@@ -37,7 +39,7 @@ static void penalties(const fac_sampler *s, fac_candidate *c, int64_t vocabulary
     }
 }
 
-static void add_biases(const fac_sampler *s, fac_candidate *c, int64_t vocabulary) {
+static void add_biases(const fac_sampler *s, fac_token_chance *c, int64_t vocabulary) {
     for (int k = 0; k < s->nbias; k++)
         if (s->bias[k].id >= 0 && s->bias[k].id < vocabulary)
             c[s->bias[k].id].logit += s->bias[k].bias;
@@ -46,7 +48,7 @@ static void add_biases(const fac_sampler *s, fac_candidate *c, int64_t vocabular
 /* ---- who is left ---- */
 
 /* The k best come first, in order: a heap whose root is the worst of them. */
-static int64_t best_of(fac_candidate *c, int64_t n, int64_t k) {
+static int64_t best_of(fac_token_chance *c, int64_t n, int64_t k) {
     if (k <= 0 || k >= n) {
         qsort(c, (size_t)n, sizeof *c, by_logit);
         return n;
@@ -54,7 +56,7 @@ static int64_t best_of(fac_candidate *c, int64_t n, int64_t k) {
     qsort(c, (size_t)k, sizeof *c, by_logit);
     for (int64_t i = k; i < n; i++) {
         if (!is_better(&c[i], &c[k - 1])) continue;
-        const fac_candidate one = c[i];
+        const fac_token_chance one = c[i];
         int64_t at = k - 1;
         for (; at > 0 && is_better(&one, &c[at - 1]); at--) c[at] = c[at - 1];
         c[at] = one;
@@ -62,7 +64,7 @@ static int64_t best_of(fac_candidate *c, int64_t n, int64_t k) {
     return k;
 }
 
-static void probabilities(fac_candidate *c, int64_t n, double temperature) {
+static void probabilities(fac_token_chance *c, int64_t n, double temperature) {
     double sum = 0;
     for (int64_t k = 0; k < n; k++)
         sum += c[k].p = exp(((double)c[k].logit - (double)c[0].logit) / temperature);
@@ -70,7 +72,7 @@ static void probabilities(fac_candidate *c, int64_t n, double temperature) {
 }
 
 /* The least set that adds up to p; always one. */
-static int64_t top_p(const fac_candidate *c, int64_t n, double p) {
+static int64_t top_p(const fac_token_chance *c, int64_t n, double p) {
     double sum = 0;
     if (p <= 0 || p >= 1) return n;
     for (int64_t k = 0; k < n; k++)
@@ -78,14 +80,14 @@ static int64_t top_p(const fac_candidate *c, int64_t n, double p) {
     return n;
 }
 
-static int64_t min_p(const fac_candidate *c, int64_t n, double p) {
+static int64_t min_p(const fac_token_chance *c, int64_t n, double p) {
     int64_t k = 1;
     if (p <= 0) return n;
     while (k < n && c[k].p >= p * c[0].p) k++;
     return k;
 }
 
-static int32_t draw(const fac_sampler *s, const fac_candidate *c, int64_t n, int64_t position) {
+static int32_t draw(const fac_sampler *s, const fac_token_chance *c, int64_t n, int64_t position) {
     double u = fac_random_uniform(s->seed, 1, (uint64_t)position);
     for (int64_t k = 0; k < n; k++)
         if ((u -= c[k].p) < 0) return c[k].id;
@@ -99,7 +101,7 @@ double fac_log_sum(const float *logits, int64_t n) {
     return most + log(sum);
 }
 
-static int32_t choose(const fac_sampler *s, fac_candidate *c, int64_t vocabulary,
+static int32_t choose(const fac_sampler *s, fac_token_chance *c, int64_t vocabulary,
                       const int32_t *past, int64_t n) {
     penalties(s, c, vocabulary, past, n);
     add_biases(s, c, vocabulary);
@@ -115,9 +117,33 @@ static int32_t choose(const fac_sampler *s, fac_candidate *c, int64_t vocabulary
     return draw(s, c, left, n);
 }
 
+/* Nothing changes the order of the logits. */
+static bool is_plain(const fac_sampler *s) {
+    const bool repeats = s->repeat > 0 && s->repeat != 1;
+    return !(s->temperature > 0) && !repeats && s->presence == 0 && s->frequency == 0 && !s->nbias;
+}
+
+static float larger(float a, float b) { return b > a ? b : a; }
+
+/* The first of the largest: maxima of lanes, then where it stands. */
+static int32_t largest_of(const float *x, int64_t n) {
+    enum { LANES = 16 };
+    float most[LANES];
+    int64_t k = 0, at = 0;
+    for (int l = 0; l < LANES; l++) most[l] = -INFINITY;
+    for (; k + LANES <= n; k += LANES)
+        for (int l = 0; l < LANES; l++) most[l] = larger(most[l], x[k + l]);
+    for (; k < n; k++) most[0] = larger(most[0], x[k]);
+    for (int l = 1; l < LANES; l++) most[0] = larger(most[0], most[l]);
+    while (at < n && x[at] != most[0]) at++;
+    return (int32_t)(at < n ? at : 0);
+}
+
 int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary,
-                      const bool *allowed, const int32_t *past, int64_t n, fac_candidate *room) {
-    for (int64_t k = 0; k < vocabulary; k++) room[k] = (fac_candidate){ logits[k], (int32_t)k, 0 };
+                      const bool *allowed, const int32_t *past, int64_t n, fac_token_chance *room) {
+    if (!allowed && is_plain(s)) return largest_of(logits, vocabulary);
+    for (int64_t k = 0; k < vocabulary; k++)
+        room[k] = (fac_token_chance){ logits[k], (int32_t)k, 0 };
     for (int64_t k = 0; k < vocabulary && allowed; k++)
         if (!allowed[k]) room[k].logit = -INFINITY;
     return choose(s, room, vocabulary, past, n);
@@ -125,7 +151,7 @@ int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabul
 
 int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary,
                    const int32_t *past, int64_t n, double *logprob) {
-    fac_candidate *c = fac_alloc((size_t)vocabulary, sizeof *c);
+    fac_token_chance *c = fac_alloc((size_t)vocabulary, sizeof *c);
     if (!c) return -1;
     const int32_t id = fac_sample_in(s, logits, vocabulary, NULL, past, n, c);
     fac_release(c);

@@ -75,7 +75,7 @@ static fac_status check_slot(const fac_session *s, int at, fac_error *err) {
 
 fac_status fac_session_feed(fac_session *s, int at, const int32_t *ids, int64_t n, fac_error *err) {
     FAC_TRY(check_slot(s, at, err));
-    fac_slot *t = &s->slots[at];
+    fac_sequence_slot *t = &s->slots[at];
     const int64_t have = t->length + t->pending;
     if (n < 0 || n > s->m->context - have)
         return fac_raise(err, FAC_E_ARGUMENT, "%lld tokens after %lld: the context has %lld",
@@ -100,7 +100,7 @@ static int chunk_for(const fac_session *s) {
     return c;
 }
 
-static int64_t taken(const fac_slot *t, int c) {
+static int64_t taken(const fac_sequence_slot *t, int c) {
     return t->pending < chunks[c] ? t->pending : chunks[c];
 }
 
@@ -113,7 +113,7 @@ static fac_status fill(fac_session *s, int c, fac_error *err) {
         x[k] = data;
     }
     for (int b = 0; b < s->nslots; b++) {
-        const fac_slot *t = &s->slots[b];
+        const fac_sequence_slot *t = &s->slots[b];
         const int64_t n = taken(t, c), last = s->m->context - 1;
         for (int64_t k = 0; k < Q; k++) {
             const int64_t at = t->length + k;
@@ -132,7 +132,7 @@ static int64_t rows_for(const fac_session *s, int c) {
     const int64_t Q = chunks[c];
     int64_t rows = 0;
     for (int b = 0; b < s->nslots; b++) {
-        const fac_slot *t = &s->slots[b];
+        const fac_sequence_slot *t = &s->slots[b];
         const int64_t all = t->pending > Q ? (t->pending + Q - 1) / Q * Q : Q;
         rows = t->length + all > rows ? t->length + all : rows;
     }
@@ -147,8 +147,9 @@ static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
     const float *y = fac_tensor_data(s->out);
     if (!y) return fac_raise(err, FAC_E_DEVICE, "the logits cannot be read");
     s->runs++;
+    s->last = c;
     for (int b = 0; b < s->nslots; b++) {
-        fac_slot *t = &s->slots[b];
+        fac_sequence_slot *t = &s->slots[b];
         const int64_t n = taken(t, c);
         t->length += n;
         t->pending -= n;
@@ -205,7 +206,7 @@ fac_status fac_session_check(fac_session *s, int at, const float **logits, int64
     FAC_TRY(fac_program_run(s->program, in, &s->checked, err));
     *logits = fac_tensor_data(s->checked);
     if (!*logits) return fac_raise(err, FAC_E_DEVICE, "the logits cannot be read");
-    fac_slot *t = &s->slots[at];
+    fac_sequence_slot *t = &s->slots[at];
     s->runs++;
     *n = t->pending;
     t->length += t->pending;
@@ -224,12 +225,12 @@ int64_t fac_session_length(const fac_session *s, int at) {
 
 fac_status fac_session_cut(fac_session *s, int at, int64_t length, fac_error *err) {
     FAC_TRY(check_slot(s, at, err));
-    fac_slot *t = &s->slots[at];
+    fac_sequence_slot *t = &s->slots[at];
     if (length < 0 || length > t->length + t->pending)
         return fac_raise(err, FAC_E_ARGUMENT, "cut to %lld tokens of %lld", (long long)length,
                          (long long)(t->length + t->pending));
-    *t = (fac_slot){ length < t->length ? length : t->length,
-                     length < t->length ? 0 : length - t->length, false };
+    *t = (fac_sequence_slot){ length < t->length ? length : t->length,
+                              length < t->length ? 0 : length - t->length, false };
     return FAC_OK;
 }
 
@@ -251,8 +252,13 @@ fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int
         FAC_TRY(fac_session_copy_rows(a, from, s, to, k, length, err));
     memmove(s->fed + to * s->m->context, a->fed + from * s->m->context,
             (size_t)length * sizeof *s->fed);
-    s->slots[to] = (fac_slot){ length, 0, false };
+    s->slots[to] = (fac_sequence_slot){ length, 0, false };
     return FAC_OK;
+}
+
+fac_session_run fac_session_last(fac_session *s) {
+    if (!s->runs) return (fac_session_run){ 0 };
+    return (fac_session_run){ s->program, s->in[s->last], &s->out, 5, 1 };
 }
 
 fac_session_stat fac_session_about(const fac_session *s) {

@@ -6,19 +6,19 @@
 
 enum { FAC_SESSION_CHUNKS = 4, FAC_LARGEST_CHUNK = 256 };
 
-typedef struct fac_slot {
+typedef struct fac_sequence_slot {
     int64_t length, pending;
     bool fresh;
-} fac_slot; /* read; fed; its logits are of the last step */
+} fac_sequence_slot; /* read; fed; its logits are of the last step */
 
 struct fac_session {
     fac_lm *m;
     fac_program *program;
     fac_tensor **caches; /* of each layer keys, values: [slots, G, capacity, D] */
-    fac_slot *slots;
-    int32_t *fed;  /* [slots, context] */
-    float *logits; /* [slots, vocabulary] */
-    int nslots;
+    fac_sequence_slot *slots;
+    int32_t *fed;     /* [slots, context] */
+    float *logits;    /* [slots, vocabulary] */
+    int nslots, last; /* the chunk of the last run */
     int64_t capacity, runs;
     fac_tensor *in[FAC_SESSION_CHUNKS][5], *out; /* inputs of each chunk; logits of a run */
     size_t copied;

@@ -87,9 +87,10 @@ static fac_status put(fac_writer *w, int32_t id, bool *go_on, fac_error *err) {
     char few[PIECE];
     char *bytes = few;
     bool stopped;
-    size_t n = fac_tokenizer_piece(w->t, id, 0, few, sizeof few);
+    const unsigned flags = w->o->control ? FAC_TEXT_SPECIAL : 0;
+    size_t n = fac_tokenizer_piece(w->t, id, flags, few, sizeof few);
     if (n > sizeof few && !(bytes = fac_alloc(n, 1))) return fac_raise_memory(err, "the answer");
-    if (bytes != few) fac_tokenizer_piece(w->t, id, 0, bytes, n);
+    if (bytes != few) fac_tokenizer_piece(w->t, id, flags, bytes, n);
     const size_t ready = fac_stream_add(&w->stream, bytes, n, &stopped);
     if (bytes != few) fac_release(bytes);
     if (ready == SIZE_MAX) return fac_raise_memory(err, "the answer");

@@ -4,7 +4,7 @@
 #ifndef FACULA_ONNX_ENCODE_H
 #define FACULA_ONNX_ENCODE_H
 #include <pb_encode.h>
-#include "base/file.h"
+#include "base/file/file.h"
 #include "facula/tensor.h"
 
 /* The far end of a stream that writes.  The stream's functions return false when it fails; status

@@ -1,7 +1,7 @@
 /* From TensorProto to tensors: where the bytes of a model's tensors come from. */
 #ifndef FACULA_ONNX_SOURCE_H
 #define FACULA_ONNX_SOURCE_H
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/table.h"
 #include "facula/tensor.h"
 #include "onnx/proto.h"

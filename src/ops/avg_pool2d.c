@@ -61,6 +61,8 @@ fac_status fac_avg_pool3d_ref(const fac_ref *r, fac_error *err) {
 }
 
 static const fac_onnx onnx[] = { { "", "AveragePool", 1, 0, fac_pool_spellings, fac_pool_load, 0 },
+                                 { "com.microsoft.nchwc", "AveragePool", 1, 0, fac_pool_spellings,
+                                   fac_pool_load, 0 },
                                  { 0 } };
 static const fac_case cases[] = {
     { "avg_pool2d(f32[1,3,8,8]) kernel=2,2", -1, 1, 1e-6 },

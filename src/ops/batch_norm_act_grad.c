@@ -1,5 +1,5 @@
 /* The gradient of batch normalization with an activation after it, relu or relu6, in one pass over
- * memory less.  Made by src/passes/norm_epilogue.c; has no prototype. */
+ * memory less.  Made by src/passes/norm/norm_epilogue.c; has no prototype. */
 #include <math.h>
 #include "facula/op.h"
 #include "facula/ops.h"

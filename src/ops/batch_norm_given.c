@@ -1,5 +1,5 @@
 /* Batch normalization in training whose batch's statistics are there already: conv2d_moments made
- * them.  Made by src/passes/norm_moments.c.  Has no prototype. */
+ * them.  Made by src/passes/norm/norm_moments.c.  Has no prototype. */
 #include <math.h>
 #include "ops/batch_norm_given.h"
 #include "ops/cost.h"

@@ -1,6 +1,6 @@
 /* batch_norm_given, what is added, and relu; and which elements are above 0, as bits: the gradient
  * of relu need not read y for that.  The bits are of the numbers before they are rounded to y. Made
- * by src/passes/norm_masks.c.  Has no prototype. */
+ * by src/passes/norm/norm_masks.c.  Has no prototype. */
 #include <math.h>
 #include "op_list.h"
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* The gradient of batch normalization in training whose sums are there already: conv2d_grad_x_norm
- * made them.  Made by src/passes/norm_sums.c.  Has no prototype.
+ * made them.  Made by src/passes/norm/norm_sums.c.  Has no prototype.
  *
  *     dx = scale / sqrt(var + epsilon) (dy - dbias / n - (x - mean) / sqrt(var + epsilon) dscale /
  *         n)     n elements a channel */

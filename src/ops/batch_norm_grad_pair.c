@@ -1,5 +1,5 @@
 /* Input gradients of two training batch norms whose outputs were added, given their precomputed
- * sums.  dy is read once for both.  Made by src/passes/norm_pairs.c.  Has no prototype.
+ * sums.  dy is read once for both.  Made by src/passes/norm/norm_pairs.c.  Has no prototype.
  *
  *     dx = s (dy - dbias / n - (x - mean) / sqrt(var + epsilon) dscale / n)
  *     s  = scale / sqrt(var + epsilon), n elements a channel */

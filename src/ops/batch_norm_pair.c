@@ -1,6 +1,6 @@
 /* The sum of two batch norms in training whose batches' statistics are there already, as a residual
  * block with a convolution in its shortcut ends: what the second one makes is neither written nor
- * read.  Made by src/passes/norm_pairs.c.  Has no prototype. */
+ * read.  Made by src/passes/norm/norm_pairs.c.  Has no prototype. */
 #include <math.h>
 #include <stdio.h>
 #include "op_list.h"

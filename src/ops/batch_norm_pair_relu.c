@@ -1,6 +1,6 @@
 /* batch_norm_pair and relu; and which elements are above 0, as bits: the gradient of relu need not
  * read y for that.  The bits are of the numbers before they are rounded to y.  Made by
- * src/passes/norm_pairs.c of what norm_masks.c made.  Has no prototype. */
+ * src/passes/norm/norm_pairs.c of what norm_masks.c made.  Has no prototype. */
 #include <math.h>
 #include "op_list.h"
 #include "ops/batch_norm_pair.h"

@@ -1,5 +1,5 @@
 /* The sums that the gradient of batch normalization begins with, where the batch's statistics are
- * there already.  Made by src/passes/norm_pairs.c.  Has no prototype.
+ * there already.  Made by src/passes/norm/norm_pairs.c.  Has no prototype.
  *
  *     dbias = sum dy,   dscale = sum dy (x - mean) / sqrt(var + epsilon)      of each channel */
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Bytes by a table: what a function of one number is where its argument and its result are bytes.
- * Made by src/passes/quantized_table.c.  Has no prototype.
+ * Made by src/passes/quantized/quantized_table.c.  Has no prototype.
  *
  *     y = table[x], x u8; of an i8 x the bytes are taken as u8.  table u8 or i8 256   y its dtype
  */

@@ -1,6 +1,6 @@
 /* Where the sums of a layer of one base of weights change their code: whole numbers in place of a
- * scale, a bias and thresholds.  Made by src/passes/bits_between.c, computed before runs.  Has no
- * prototype.
+ * scale, a bias and thresholds.  Made by src/passes/quantized/bits_between.c, computed before runs.
+ * Has no prototype.
  *
  *     d = a sum of +-1 over pixels of 0 and 1, or of +-1, |d| <= reach; of several planes of
  * pixels, whose numbers are whole multiples of the least, each counts as often as its multiple says

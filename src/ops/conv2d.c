@@ -77,10 +77,12 @@ void fac_conv_load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], 
 static const fac_onnx_attr spellings[] = { { "kernel_shape", NULL }, { "strides", "stride" },
                                            { "pads", "pad" },        { "dilations", "dilation" },
                                            { "group", "groups" },    { 0 } };
-static const fac_onnx onnx[] = { { "", "Conv", 1, 0, spellings, fac_conv_load, 0 },
-                                 { "com.microsoft", "FusedConv", 1, 0, fac_names_fused_conv,
-                                   fac_load_fused_conv, 0 },
-                                 { 0 } };
+static const fac_onnx onnx[] = {
+    { "", "Conv", 1, 0, spellings, fac_conv_load, 0 },
+    { "com.microsoft", "FusedConv", 1, 0, fac_names_fused_conv, fac_load_fused_conv, 0 },
+    { "com.microsoft.nchwc", "Conv", 1, 0, fac_names_fused_conv, fac_load_nchwc_conv, 0 },
+    { 0 }
+};
 bool fac_conv_save(const fac_onnx_writer *w, const fac_node *n) {
     const char *in[] = { fac_onnx_name(w, n->in[0]), fac_onnx_name(w, n->in[1]),
                          fac_onnx_name(w, n->in[2]) };

@@ -1,5 +1,5 @@
 /* A convolution of numbers that are quantized to levels of few bits, with weights that are planes
- * of bits.  Made by src/passes/low_bits.c; kernels multiply bits.  Has no prototype.
+ * of bits.  Made by src/passes/quantized/low_bits.c; kernels multiply bits.  Has no prototype.
  *
  *     y = conv2d(quantize_basis(x, x_basis), unpack_basis(bits, w_basis)) scale + b
  *

@@ -1,5 +1,5 @@
 /* conv2d_basis whose result is quantized for the next layer: what stays between layers is bits.
- * Made by src/passes/bits_between.c.  Has no prototype.
+ * Made by src/passes/quantized/bits_between.c.  Has no prototype.
  *
  *     y = conv2d_basis(x, bits, b, x_basis, w_basis, scale) + z, of y_relu what is above 0
  *     q = the codes of quantize_basis(y, y_basis), or of binarize(y) where y_basis is absent

@@ -1,6 +1,7 @@
 /* The gradient of a convolution by its input, which a batch norm of training made of norm_x: with
  * the two sums over each channel that the norm's gradient begins with, since kernels that have the
- * result in registers need not read it again.  Made by src/passes/norm_sums.c.  Has no prototype.
+ * result in registers need not read it again.  Made by src/passes/norm/norm_sums.c.  Has no
+ * prototype.
  *
  *     dx = conv2d_grad_x(dy, w, x) + add  where lo < y < hi,  0 elsewhere
  *     dbias = sum dx,   dscale = sum dx (norm_x - mean) / sqrt(var + epsilon)

@@ -1,6 +1,6 @@
 /* A convolution and the max pooling of what it makes, which is written once and never read: kernels
  * that have neighbouring pixels in registers write the largest of them.  Made by
- * src/passes/conv_pools.c.  Has no prototype.
+ * src/passes/fusion/conv_pools.c.  Has no prototype.
  *
  *     y = max_pool2d(conv2d(x, w, b)),   NaN wins; a body comes after the pooling */
 #include <limits.h>

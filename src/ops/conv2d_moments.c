@@ -1,6 +1,6 @@
 /* A convolution with the mean and the variance of each channel of its result, for the batch norm
  * after it: kernels that have the result in registers need not read it again.  Made by
- * src/passes/norm_moments.c.  Has no prototype. */
+ * src/passes/norm/norm_moments.c.  Has no prototype. */
 #include "op_list.h"
 #include "base/error.h"
 #include "ops/conv.h"

@@ -1,5 +1,5 @@
-/* Elementwise ops as one node: what its body says.  Made by src/passes/chains.c and updates.c; has
- * no prototype. */
+/* Elementwise ops as one node: what its body says.  Made by src/passes/fusion/chains.c and
+ * updates.c; has no prototype. */
 #include "ops/bodies.h"
 
 static const fac_port in[] = { { "x", FAC_FLOATS | FAC_INTS | FAC_BOOLS, FAC_VARIADIC }, { 0 } };

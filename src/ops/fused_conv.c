@@ -1,6 +1,6 @@
 /* Convolutions one after the other, with the elementwise ops between and after them, as one node
- * whose body begins with the convolution of input 0.  Made by src/passes/conv_chains.c: what lies
- * between them is used up row by row and never stored whole. Has no prototype. */
+ * whose body begins with the convolution of input 0.  Made by src/passes/fusion/conv_chains.c: what
+ * lies between them is used up row by row and never stored whole. Has no prototype. */
 #include <string.h>
 #include "graph/graph_internal.h"
 #include "ops/bodies.h"

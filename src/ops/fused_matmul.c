@@ -1,6 +1,6 @@
 /* A matrix product and the elementwise ops that read it, as one node whose body begins with the
- * product of inputs 0 and 1.  Made by src/passes/updates.c: the gradient of a large matrix is used
- * up by its optimizer while it is in the cache, and never stored.  Has no prototype. */
+ * product of inputs 0 and 1.  Made by src/passes/training/updates.c: the gradient of a large matrix
+ * is used up by its optimizer while it is in the cache, and never stored.  Has no prototype. */
 #include <string.h>
 #include "graph/graph_internal.h"
 #include "ops/bodies.h"

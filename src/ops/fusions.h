@@ -16,6 +16,9 @@ fac_onnx_loader fac_load_skip_layer_norm, fac_load_embed_layer_norm, fac_load_sk
 fac_onnx_loader fac_load_bias_gelu, fac_load_fast_gelu, fac_load_quick_gelu;
 /* fusions_product.c */
 fac_onnx_loader fac_load_fused_matmul, fac_load_fused_gemm, fac_load_fused_conv;
+/* fusions_nchwc.c */
+fac_onnx_loader fac_load_nchwc_conv, fac_load_reorder_input, fac_load_reorder_output,
+    fac_load_nchwc_upsample;
 /* fusions_attention.c */
 fac_onnx_loader fac_load_ms_attention, fac_load_multi_head_attention;
 /* fusions_flex.c, fusions_cache.c */
@@ -38,7 +41,8 @@ void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value 
 extern const fac_onnx_attr fac_names_norm[], fac_names_quick_gelu[], fac_names_fused_matmul[],
     fac_names_fused_gemm[], fac_names_fused_conv[], fac_names_ms_attention[],
     fac_names_flex_attention[], fac_names_tensor_scatter[], fac_names_affine[], fac_names_scale[],
-    fac_names_image_scaler[], fac_names_crop[], fac_names_first[], fac_names_random[];
+    fac_names_image_scaler[], fac_names_crop[], fac_names_reorder[], fac_names_nchwc_upsample[],
+    fac_names_first[], fac_names_random[];
 
 /* ONNX's Conv and Gemm, for those that are fused with more. */
 fac_onnx_loader fac_conv_load, fac_gemm_load;

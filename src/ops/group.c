@@ -1,6 +1,6 @@
 /* Independent nodes as one node, so that they are one step with one parallel region: the updates of
- * all parameters, say.  No node of the body reads another's result.  Made by src/passes/updates.c;
- * has no prototype. */
+ * all parameters, say.  No node of the body reads another's result.  Made by
+ * src/passes/training/updates.c; has no prototype. */
 #include "ops/bodies.h"
 
 static const fac_port in[] = { { "x", FAC_ANY, FAC_VARIADIC }, { 0 } };

@@ -8,6 +8,9 @@
 extern const fac_attr fac_interpolate_table[];
 extern const fac_port fac_interpolate_in[];
 
+/* Which of the choices a text attribute is; false, and the graph fails: none. */
+bool fac_interpolate_choice(const fac_onnx_node *n, fac_graph *g, const char *attr,
+                            const char *missing, const char *const *choices, int *to);
 extern const char *const fac_interpolate_modes[], *const fac_interpolate_places[],
                                                       *const fac_interpolate_roundings[],
                                                           *const fac_interpolate_aspects[];

@@ -1,6 +1,7 @@
 /* Resize and Upsample: how ONNX spells interpolate, interpolate_nearest and interpolate_by. */
 #include <string.h>
 #include "graph/onnx_write.h"
+#include "ops/fusions.h"
 #include "ops/interpolate.h"
 #include "ops/shape.h"
 
@@ -17,8 +18,8 @@ const char *const fac_interpolate_aspects[] = { "stretch", "not_larger", "not_sm
 
 /* ---- reading ---- */
 
-static bool choice(const fac_onnx_node *n, fac_graph *g, const char *attr, const char *missing,
-                   const char *const *choices, int *to) {
+bool fac_interpolate_choice(const fac_onnx_node *n, fac_graph *g, const char *attr,
+                            const char *missing, const char *const *choices, int *to) {
     const char *text = fac_onnx_text(n, attr, missing);
     for (*to = 0; choices[*to]; ++*to)
         if (!strcmp(choices[*to], text)) return true;
@@ -38,12 +39,13 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
                                .exclude_outside = fac_onnx_int(n, "exclude_outside", 0) != 0,
                                .antialias = fac_onnx_int(n, "antialias", 0) != 0 };
     const bool understood =
-        choice(n, g, "mode", "nearest", fac_interpolate_modes, &o.mode) &&
-        choice(n, g, "coordinate_transformation_mode", "half_pixel", fac_interpolate_places,
-               &o.coordinates) &&
-        choice(n, g, "nearest_mode", "round_prefer_floor", fac_interpolate_roundings,
-               &o.rounding) &&
-        choice(n, g, "keep_aspect_ratio_policy", "stretch", fac_interpolate_aspects, &o.aspect);
+        fac_interpolate_choice(n, g, "mode", "nearest", fac_interpolate_modes, &o.mode) &&
+        fac_interpolate_choice(n, g, "coordinate_transformation_mode", "half_pixel",
+                               fac_interpolate_places, &o.coordinates) &&
+        fac_interpolate_choice(n, g, "nearest_mode", "round_prefer_floor",
+                               fac_interpolate_roundings, &o.rounding) &&
+        fac_interpolate_choice(n, g, "keep_aspect_ratio_policy", "stretch", fac_interpolate_aspects,
+                               &o.aspect);
     fac_value *roi = o.coordinates == FAC_INTERPOLATE_CROP ? some(n, x, 1) : NULL,
               *sizes = some(n, x, 3);
     if (sizes) sizes = fac_cast(sizes, FAC_I64);
@@ -58,7 +60,7 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
     static const char *const names[] = { "nearest", "linear", "bilinear", NULL };
     fac_interpolate_opts o = { .coordinates = FAC_INTERPOLATE_ASYMMETRIC,
                                .rounding = FAC_INTERPOLATE_FLOOR };
-    if (!choice(n, g, "mode", "nearest", names, &o.mode)) {
+    if (!fac_interpolate_choice(n, g, "mode", "nearest", names, &o.mode)) {
         y[0] = fac_fail_graph(g, FAC_E_FORMAT, "%s", n->type);
         return;
     }
@@ -84,6 +86,8 @@ static const fac_onnx_attr old_names[] = { { "mode", NULL }, { "scales", NULL },
 const fac_onnx fac_interpolate_onnx[] = { { "", "Resize", 11, 0, names, load, 0 },
                                           { "", "Resize", 10, 10, old_names, load_old, 0 },
                                           { "", "Upsample", 7, 9, old_names, load_old, 0 },
+                                          { "com.microsoft.nchwc", "Upsample", 1, 0,
+                                            fac_names_nchwc_upsample, fac_load_nchwc_upsample, 1 },
                                           { 0 } };
 
 /* ---- writing ---- */

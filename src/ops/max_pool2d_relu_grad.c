@@ -1,6 +1,6 @@
 /* The gradient of two-dimensional max pooling with relu before it: a kernel that looks for maxima
  * sees which are above 0, and what relu passes need not be read and written once more.  Made by
- * src/passes/relu_pools.c; has no prototype. */
+ * src/passes/fusion/relu_pools.c; has no prototype. */
 #include "op_list.h"
 #include "base/error.h"
 #include "ops/pool_grad.h"

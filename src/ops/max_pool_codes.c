@@ -1,5 +1,5 @@
 /* A max pool of codes, which are bits: the largest level of each window.  Made by
- * src/passes/bits_between.c.  Has no prototype.
+ * src/passes/quantized/bits_between.c.  Has no prototype.
  *
  *     y = the codes of max_pool2d(the levels of x)
  *

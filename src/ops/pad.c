@@ -1,3 +1,4 @@
+#include "ops/fusions.h"
 #include "ops/pad.h"
 #include "ops/shape.h"
 
@@ -167,6 +168,8 @@ static const fac_onnx_attr old_names[] = {
 };
 static const fac_onnx onnx[] = { { "", "Pad", 11, 0, new_names, load, 0 },
                                  { "", "Pad", 2, 10, old_names, load_old, 1 },
+                                 { "com.microsoft.nchwc", "ReorderInput", 1, 0, fac_names_reorder,
+                                   fac_load_reorder_input, 1 },
                                  { 0 } };
 /* axes came with opset 18, wrap with 19. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

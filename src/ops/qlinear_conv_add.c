@@ -1,5 +1,5 @@
 /* A convolution of bytes to bytes and the sum of these and others: what residual networks do
- * between two layers.  Made by src/passes/quantized_sums.c.  Has no prototype.
+ * between two layers.  Made by src/passes/quantized/quantized_sums.c.  Has no prototype.
  *
  *     y = qlinear_add(qlinear_conv(x, w, b), z)   or, where z is first,   qlinear_add(z, ...) */
 #include <limits.h>

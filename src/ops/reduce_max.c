@@ -40,10 +40,12 @@ static void load_global(const fac_onnx_node *n, fac_graph *g, fac_value *const i
         out[0] = fac_fail_graph(g, FAC_E_SHAPE, "%s of a tensor with %d dims", n->type, rank);
 }
 
-static const fac_onnx onnx[] = { { "", "ReduceMax", 1, 0, fac_reduce_spellings, fac_reduce_load,
-                                   0 },
-                                 { "", "GlobalMaxPool", 1, 0, NULL, load_global, 0 },
-                                 { 0 } };
+static const fac_onnx onnx[] = {
+    { "", "ReduceMax", 1, 0, fac_reduce_spellings, fac_reduce_load, 0 },
+    { "", "GlobalMaxPool", 1, 0, NULL, load_global, 0 },
+    { "com.microsoft.nchwc", "GlobalMaxPool", 1, 0, NULL, load_global, 0 },
+    { 0 }
+};
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return fac_reduce_save_global(w, n, "GlobalMaxPool") || fac_reduce_save(w, n);
 }

@@ -173,6 +173,8 @@ static const fac_onnx_attr names[] = {
 static const fac_onnx onnx[] = { { "", "Slice", 10, 0, NULL, NULL, 0 },
                                  { "", "Slice", 1, 9, names, load_old, 1 },
                                  { "", "Crop", 1, 0, fac_names_crop, fac_load_crop, 1 },
+                                 { "com.microsoft.nchwc", "ReorderOutput", 1, 0, fac_names_reorder,
+                                   fac_load_reorder_output, 1 },
                                  { 0 } };
 static const fac_case cases[] = {
     { "slice(f32[5,6], i64{1}, i64{4}, i64{0})", -4, 4, 0 },

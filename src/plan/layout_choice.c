@@ -22,7 +22,7 @@
 #include "plan/min_cut.h"
 
 enum { OPERANDS = 64, VIEWS = 64 };
-static const double NEVER = 1e3; /* seconds */
+static const double NEVER = 1e3; /* more than all else costs together */
 
 typedef struct forms {
     fac_scheduler *s;

@@ -8,10 +8,9 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "backends/speed.h"
 #include "op_list.h"
 #include "plan/plan.h"
-
-static const double none = 1e-3; /* seconds of what no solver of the device takes */
 
 typedef enum state { OTHER, RELAY, STATES } state;
 /* from: where the cheapest way to a state comes from */
@@ -27,7 +26,7 @@ static void step(const fac_plan *p, stop *s, double cost[STATES]) {
     const fac_relay *r = p->device->backend->relay;
     const double relay = fac_step_seconds(p->device, p->precision, s->node, true);
     double other = fac_step_seconds(p->device, p->precision, s->node, false);
-    if (!(other < none)) other = none;
+    if (!(other < fac_last_speeds.unsolved)) other = fac_last_speeds.unsolved;
     const double before[STATES] = { cost[OTHER], cost[RELAY] }, begun = before[OTHER] + r->start;
     s->from[OTHER] = before[RELAY] < before[OTHER] ? RELAY : OTHER;
     s->from[RELAY] = begun < before[RELAY] ? OTHER : RELAY;

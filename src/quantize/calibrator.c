@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "facula/edit.h"
 #include "op_list.h"
-#include "passes/select.h"
-#include "passes/single.h"
+#include "passes/common/select.h"
+#include "passes/common/single.h"
 #include "quantize/quantize.h"
 
 /* ---- the table of schemes ---- */

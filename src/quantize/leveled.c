@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "graph/attr.h"
 #include "op_list.h"
-#include "passes/single.h"
+#include "passes/common/single.h"
 #include "quantize/leveled.h"
 
 /* Through what only gradients see. */

@@ -10,7 +10,7 @@
 #include "graph/attr.h"
 #include "op_list.h"
 #include "ops/basis.h"
-#include "passes/each.h"
+#include "passes/common/each.h"
 #include "quantize/quantize.h"
 
 enum { FLOATS = 32, STEPS = 30, CELLS = 4096 };

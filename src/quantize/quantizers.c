@@ -8,7 +8,7 @@
 #include "facula/quantize.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
-#include "passes/select.h"
+#include "passes/common/select.h"
 #include "quantize/leveled.h"
 
 /* Cells reach so many times as far as the largest level. */

@@ -2,17 +2,19 @@
  *
  * The model stays as it is, in floats; what its layers read and give goes through quantize_linear
  * and dequantize_linear, and weights are stored as bytes (ONNX's QDQ form).  What runs such a model
- * makes integer kernels of it: here, src/passes/quantized.c.  So bytes are put where these find
- * them: around convolutions and products, sums and products of two such values, means over planes,
- * concats and what only moves elements.  A relu or clip after a layer stays between it and its
- * bytes, whose range begins at 0 then, and what moves elements has the scale of what it moves. */
+ * makes integer kernels of it: here, src/passes/quantized/quantized.c.  So bytes are put where
+ * these find them: around convolutions and products, sums and products of two such values, means
+ * over planes, concats and what only moves elements.  A relu or clip after a layer stays between it
+ * and its bytes, whose range begins at 0 then, and what moves elements has the scale of what it
+ * moves. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
 #include "passes/passes.h"
-#include "passes/single.h"
+#include "passes/quantized/quantized.h"
+#include "passes/common/single.h"
 #include "quantize/quantize.h"
 
 /* ---- which values become bytes ---- */
@@ -52,21 +54,6 @@ static void want_limited(fac_calibrator *c, const fac_node *n) {
     want(c, n->out[0], NULL);
 }
 
-static bool moves(const fac_node *n) {
-    static const fac_op *const ops[] = { &fac_op_max_pool2d,
-                                         &fac_op_reshape,
-                                         &fac_op_transpose,
-                                         &fac_op_flatten,
-                                         &fac_op_squeeze,
-                                         &fac_op_unsqueeze,
-                                         &fac_op_slice,
-                                         &fac_op_gather,
-                                         &fac_op_expand,
-                                         &fac_op_identity,
-                                         NULL };
-    return fac_op_is_one_of(n->op, ops);
-}
-
 static void want_around(fac_calibrator *c, const fac_node *n) {
     const bool layer = fac_is_weighted(n);
     if (layer && !fac_layer_of(n)) return;
@@ -76,7 +63,7 @@ static void want_around(fac_calibrator *c, const fac_node *n) {
         want(c, n->out[0], NULL);
     } else if (limits(n)) {
         want_limited(c, n);
-    } else if (moves(n) && wanted(c, n->in[0])) {
+    } else if (fac_picks_elements(n) && wanted(c, n->in[0])) {
         want(c, n->out[0], n->in[0]);
     } else if (FAC_IS(n, add) || FAC_IS(n, mul) || FAC_IS(n, concat)) {
         if (all_wanted(c, n)) want(c, n->out[0], NULL);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "backends/layout_copy.h"
+#include "backends/speed.h"
 #include "ref/ref.h"
 
 enum { FEW = 24 };
@@ -40,8 +41,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     }
     fac_cost cost = { 0 };
     if (p->node->op->cost && p->node->graph) p->node->op->cost(p->node, &cost);
-    *o = (fac_offer){ .seconds = 5e-9 * elements + 2e-9 * cost.macs + 1e-5,
-                      .work = round_up(bytes) + 64 };
+    const fac_last_speed *s = &fac_last_speeds;
+    *o = (fac_offer){
+        .seconds = s->ref_element * elements + s->ref_mac * cost.macs + s->ref_step,
+        .work = round_up(bytes) + 64,
+    };
     return true;
 }
 

@@ -13,9 +13,9 @@
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
-#include "passes/frozen.h"
+#include "passes/common/frozen.h"
 #include "passes/passes.h"
-#include "passes/single.h"
+#include "passes/common/single.h"
 
 static bool early(const fac_value *v) { return v && v->time != FAC_RUN; }
 

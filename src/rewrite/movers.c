@@ -4,10 +4,10 @@
 #include "op_list.h"
 #include "ops/shape.h"
 #include "graph/attr.h"
-#include "passes/casts.h"
-#include "passes/frozen.h"
+#include "passes/common/casts.h"
+#include "passes/common/frozen.h"
 #include "passes/passes.h"
-#include "passes/single.h"
+#include "passes/common/single.h"
 
 /* ---- transposes ---- */
 

@@ -7,9 +7,9 @@
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
-#include "passes/frozen.h"
+#include "passes/common/frozen.h"
 #include "passes/passes.h"
-#include "passes/single.h"
+#include "passes/common/single.h"
 
 static bool same_type(const fac_value *v, const fac_value *of) {
     return v->type.dtype == of->type.dtype && fac_dims_equal(&v->type.dims, &of->type.dims);

@@ -9,10 +9,10 @@
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
-#include "passes/each.h"
-#include "passes/frozen.h"
+#include "passes/common/each.h"
+#include "passes/common/frozen.h"
 #include "passes/passes.h"
-#include "passes/single.h"
+#include "passes/common/single.h"
 
 /* x w with a frozen matrix; the add of a frozen row after it, if it alone reads the product. */
 typedef struct product {

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "graph/attr.h"
 #include "op_list.h"
-#include "passes/select.h"
+#include "passes/common/select.h"
 #include "rewrite/tile.h"
 
 /* ---- products of two operands ---- */

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "serve/serve.h"
+#include "serve/tools.h"
 
 enum { WAIT_MS = 200 };
 
@@ -22,6 +23,7 @@ typedef struct reply {
     char id[40];
     int64_t created; /* seconds since 1970 */
     bool chat;
+    fac_call_form form;
     fac_text out; /* of a stream: events, of which `sent` bytes have gone */
     size_t sent;
     bool ended;
@@ -147,34 +149,82 @@ static void add_logprobs(const reply *y, fac_text *t, const fac_task *k, told *d
 
 /* ---- one choice: a whole one, or what is new of it ---- */
 
-static void add_content(const reply *y, fac_text *t, const fac_task *k, told *d, bool delta) {
-    const char *text = k->text.s ? k->text.s + d->bytes : "";
-    const size_t n = k->text.n - d->bytes;
-    if (!y->chat) {
-        fac_text_add(t, "\"text\":");
-        fac_text_quote(t, text, n);
-    } else {
-        fac_text_print(t, "\"%s\":{", delta ? "delta" : "message");
-        if (!d->role) fac_text_add(t, "\"role\":\"assistant\"");
-        if (!d->role && (n || !delta)) fac_text_add(t, ",");
-        if (n || !delta) {
-            fac_text_add(t, "\"content\":");
-            fac_text_quote(t, text, n);
-        }
-        fac_text_add(t, "}");
+static const char *words(const fac_task *k) { return k->text.s ? k->text.s : ""; }
+
+/* Bytes of the text that may be told while it is written. */
+static size_t ready(const reply *y, const fac_task *k) {
+    return fac_call_text(y->form, words(k), k->text.n);
+}
+
+static void add_calls(const reply *y, fac_text *t, const cJSON *calls, int at, bool delta) {
+    const cJSON *x;
+    int n = 0;
+    fac_text_add(t, "\"tool_calls\":[");
+    cJSON_ArrayForEach(x, calls) {
+        const char *name = x->child->valuestring, *arguments = x->child->next->valuestring;
+        const char *unique = strrchr(y->id, '-') + 1;
+        fac_text_add(t, n ? ",{" : "{");
+        if (delta) fac_text_print(t, "\"index\":%d,", n);
+        /* nine letters and digits, as Mistral's templates want them */
+        fac_text_print(t, "\"id\":\"%.5s%02x%02x\",\"type\":\"function\",\"function\":{",
+                       unique + strlen(unique) - 5, at & 0xff, n & 0xff);
+        fac_text_add(t, "\"name\":");
+        fac_text_quote(t, name, strlen(name));
+        fac_text_add(t, ",\"arguments\":");
+        fac_text_quote(t, arguments, strlen(arguments));
+        fac_text_add(t, "}}");
+        n++;
     }
+    fac_text_add(t, "]");
+}
+
+/* Up to byte `end` of the text, then calls of tools, if any. */
+static void add_message(const reply *y, fac_text *t, int at, size_t end, const cJSON *calls,
+                        bool delta) {
+    told *d = &y->told[at];
+    const size_t n = end - d->bytes;
+    const bool says = n || !delta;
+    fac_text_print(t, "\"%s\":{", delta ? "delta" : "message");
+    if (!d->role) fac_text_add(t, "\"role\":\"assistant\"");
+    if (!d->role && (says || calls)) fac_text_add(t, ",");
+    if (says) fac_text_add(t, "\"content\":");
+    if (says && !n && calls)
+        fac_text_add(t, "null");
+    else if (says)
+        fac_text_quote(t, words(&y->c->tasks[at]) + d->bytes, n);
+    if (says && calls) fac_text_add(t, ",");
+    if (calls) add_calls(y, t, calls, at, delta);
+    fac_text_add(t, "}");
+}
+
+/* *calls: there are some. */
+static void add_content(const reply *y, fac_text *t, int at, bool delta, bool *calls) {
+    const fac_task *k = &y->c->tasks[at];
+    told *d = &y->told[at];
+    size_t end = ready(y, k);
+    cJSON *all = k->over ? fac_calls_read(y->form, &y->c->wish, words(k), k->text.n, &end) : NULL;
+    if (end < d->bytes) end = d->bytes;
+    if (y->chat) {
+        add_message(y, t, at, end, all, delta);
+    } else {
+        fac_text_add(t, "\"text\":");
+        fac_text_quote(t, words(k) + d->bytes, end - d->bytes);
+    }
+    *calls = all != NULL;
+    cJSON_Delete(all);
     d->role = true;
-    d->bytes = k->text.n;
+    d->bytes = end;
 }
 
 static void add_choice(const reply *y, fac_text *t, int at, bool delta) {
     const fac_task *k = &y->c->tasks[at];
     told *d = &y->told[at];
+    bool calls;
     fac_text_print(t, "{\"index\":%d,", at);
-    add_content(y, t, k, d, delta);
+    add_content(y, t, at, delta, &calls);
     add_logprobs(y, t, k, d);
     if (k->over)
-        fac_text_print(t, ",\"finish_reason\":\"%s\"}", finish_of(k));
+        fac_text_print(t, ",\"finish_reason\":\"%s\"}", calls ? "tool_calls" : finish_of(k));
     else
         fac_text_add(t, ",\"finish_reason\":null}");
     d->over = k->over;
@@ -216,6 +266,8 @@ static reply *begin(fac_serve *s, fac_http_request *r, fac_call *c) {
         return NULL;
     }
     *y = (reply){ .s = s, .c = c, .told = d, .chat = c->wish.nmessages > 0 };
+    y->form =
+        fac_call_form_of(s->opts.format ? s->opts.format : fac_tokenizer_template(s->t), &c->wish);
     y->created = (int64_t)time(NULL);
     const unsigned long long count = (unsigned long long)atomic_fetch_add(&s->count, 1);
     snprintf(y->id, sizeof y->id, "%s-%llx%06llx", y->chat ? "chatcmpl" : "cmpl",
@@ -272,7 +324,8 @@ static bool add_events(reply *y) {
     for (int k = 0; k < y->c->ntasks; k++) {
         const fac_task *x = &y->c->tasks[k];
         told *d = &y->told[k];
-        if (d->over || (x->text.n == d->bytes && !x->over && (d->role || !y->chat))) continue;
+        const bool nothing = ready(y, x) <= d->bytes && !x->over && (d->role || !y->chat);
+        if (d->over || nothing) continue;
         any = true;
         fac_text_add(t, "data: ");
         add_head(y, t, y->chat ? "chat.completion.chunk" : "text_completion");

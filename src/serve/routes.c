@@ -48,7 +48,12 @@ static fac_status chat_tokens(fac_serve *s, fac_wish *w, fac_error *err) {
     int64_t n;
     w->prompts = fac_arena_alloc(&w->arena, 1, sizeof *w->prompts);
     if (!w->prompts) return fac_raise_memory(err, "a request");
-    FAC_TRY(fac_chat_encode(s->t, s->opts.format, w->nmessages, w->messages, true, &ids, &n, err));
+    const fac_chat_opts how = { .format = s->opts.format,
+                                .tools = w->tools,
+                                .variables = w->variables,
+                                .more = w->more,
+                                .answer = true };
+    FAC_TRY(fac_chat_encode_with(s->t, &how, w->nmessages, w->messages, &ids, &n, err));
     int32_t *copy = fac_arena_alloc(&w->arena, (size_t)n + 1, sizeof *copy);
     if (copy) memcpy(copy, ids, (size_t)n * sizeof *ids);
     fac_chat_free(ids);
@@ -77,6 +82,7 @@ static void fill_tasks(fac_serve *s, fac_call *c) {
         t->nprompt = p->n;
         t->how = w->how;
         t->how.grammar = c->grammar;
+        t->how.control = w->tools != NULL; /* a call may begin with such a token */
         t->how.sampler.seed = seed + (uint64_t)(w->seeded ? k % w->choices : k);
     }
 }
@@ -92,7 +98,10 @@ static bool too_long(const fac_serve *s, const fac_wish *w, int64_t *longest) {
 static fac_status make_grammar(const fac_serve *s, fac_call *c, fac_error *err) {
     const fac_wish *w = &c->wish;
     if (w->grammar) return fac_grammar_new(s->t, w->grammar, &c->grammar, err);
-    return w->schema ? fac_grammar_json(s->t, w->schema, &c->grammar, err) : FAC_OK;
+    if (!w->schema) return FAC_OK;
+    const fac_status status = fac_grammar_json(s->t, w->schema, &c->grammar, err);
+    if (!status || status == FAC_E_NOMEM || !w->loose) return status;
+    return fac_grammar_json(s->t, w->loose, &c->grammar, err);
 }
 
 static void serve_call(fac_serve *s, fac_http_request *r, fac_call *c) {

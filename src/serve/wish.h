@@ -15,7 +15,12 @@ typedef struct fac_prompt { /* a text, or tokens */
 typedef struct fac_wish {
     fac_arena arena; /* of all that it points to */
     fac_message *messages;
+    const char **more; /* of each: fac_chat_opts */
     int nmessages;
+    const char *tools, *variables; /* JSON for the template; NULL: none */
+    const char **names;            /* of the tools' functions: nnames */
+    int nnames;
+    bool must_call, one_call; /* the answer is a call; no more than one */
     fac_prompt *prompts;
     int nprompts;
     int choices; /* for each prompt */
@@ -23,6 +28,7 @@ typedef struct fac_wish {
     bool seeded, stream, usage, base64, special;
     const char *grammar; /* GBNF; NULL: none */
     const char *schema;  /* of JSON; NULL: none */
+    const char *loose;   /* the same with any arguments of calls, where a grammar cannot say more */
     int logprobs;        /* of so many tokens beside the chosen one; -1: none at all */
 } fac_wish;
 

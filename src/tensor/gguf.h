@@ -1,10 +1,10 @@
-/* GGUF files (github.com/ggml-org/ggml, docs/gguf.md): keys with values, then tensors. */
+/* GGUF files (github.com/ggml-org/ggml, its page gguf.md): keys with values, then tensors. */
 #ifndef FACULA_TENSOR_GGUF_H
 #define FACULA_TENSOR_GGUF_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/table.h"
 #include "facula/io.h"
 

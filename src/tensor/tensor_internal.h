@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "facula/tensor.h"
 
 /* The memory of a device, as tensors need it.  This layer knows nothing else of devices: a pointer

@@ -3,7 +3,7 @@
 #ifndef FACULA_TENSOR_WEIGHTS_H
 #define FACULA_TENSOR_WEIGHTS_H
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/text.h"
 #include "facula/io.h"
 #include "tensor/zip.h"

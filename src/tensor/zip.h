@@ -4,7 +4,7 @@
 #define FACULA_TENSOR_ZIP_H
 #include <stdint.h>
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/table.h"
 
 /* A part of a file; whoever holds one retains the file. */

@@ -59,34 +59,37 @@ static const char *token_text(const fac_tokenizer *t, int32_t id) {
     return id < 0 ? NULL : t->tokens[id].spelling;
 }
 
-static fac_status render(fac_arena *arena, const fac_tokenizer *t, const char *jinja, int n,
-                         const fac_message m[], bool answer, fac_jinja_result *out,
-                         fac_error *err) {
+static fac_status render(fac_arena *arena, const fac_tokenizer *t, const fac_chat_opts *o, int n,
+                         const fac_message m[], fac_jinja_result *out, fac_error *err) {
     const fac_jinja_input in = { .messages = m,
                                  .n = n,
-                                 .answer = answer,
+                                 .answer = o->answer,
+                                 .tools = o->tools,
+                                 .variables = o->variables,
+                                 .more = o->more,
                                  .bos = token_text(t, t->bos),
                                  .eos = token_text(t, t->eos),
                                  .unknown = token_text(t, t->unknown) };
-    return fac_jinja_render(arena, jinja, &in, out, err);
+    return fac_jinja_render(arena, o->format, &in, out, err);
 }
 
 static bool is_role(const fac_message *m, const char *role) { return !strcmp(m->role, role); }
 
 /* The messages with what the system says before what is asked next, two line ends between them.
  * *fits: something is asked after it.  false: no memory. */
-static bool fold_system(fac_arena *arena, int n, const fac_message m[], fac_message to[], int *kept,
-                        bool *fits) {
+static bool fold_system(fac_arena *arena, const char *const *more, int n, const fac_message m[],
+                        fac_message to[], const char **more_to, int *kept, bool *fits) {
     const char *system = NULL;
     *kept = 0;
     for (int k = 0; k < n; k++) {
-        if (is_role(&m[k], "system")) {
+        if (is_role(&m[k], "system") && m[k].text) {
             system = system ? fac_arena_print(arena, "%s\n\n%s", system, m[k].text) : m[k].text;
             if (!system) return false;
             continue;
         }
         to[*kept] = m[k];
-        if (system && is_role(&m[k], "user")) {
+        more_to[*kept] = more ? more[k] : NULL;
+        if (system && is_role(&m[k], "user") && m[k].text) {
             to[*kept].text = fac_arena_print(arena, "%s\n\n%s", system, m[k].text);
             if (!to[*kept].text) return false;
             system = NULL;
@@ -99,26 +102,29 @@ static bool fold_system(fac_arena *arena, int n, const fac_message m[], fac_mess
 
 static bool tells_system(int n, const fac_message m[]) {
     for (int k = 0; k < n; k++)
-        if (is_role(&m[k], "system") && m[k].text[strspn(m[k].text, " \t\r\n")]) return true;
+        if (is_role(&m[k], "system") && m[k].text && m[k].text[strspn(m[k].text, " \t\r\n")])
+            return true;
     return false;
 }
 
 /* A template that knows no system refuses it, or leaves it out: then it comes with the question. */
-static fac_status by_template(fac_arena *arena, const fac_tokenizer *t, const char *jinja, int n,
-                              const fac_message m[], bool answer, fac_jinja_result *out,
-                              fac_error *err) {
+static fac_status by_template(fac_arena *arena, const fac_tokenizer *t, const fac_chat_opts *o,
+                              int n, const fac_message m[], fac_jinja_result *out, fac_error *err) {
     fac_error refusal = { 0 };
     fac_jinja_result again;
     int kept;
     bool fits;
-    const fac_status status = render(arena, t, jinja, n, m, answer, out, &refusal);
+    const fac_status status = render(arena, t, o, n, m, out, &refusal);
     const bool missing = (status ? out->refused : !out->system) && tells_system(n, m);
     if (!missing) return status ? fac_raise(err, status, "%s", refusal.text) : FAC_OK;
     fac_message *folded = fac_arena_alloc(arena, (size_t)n + 1, sizeof *folded);
-    if (!folded || !fold_system(arena, n, m, folded, &kept, &fits))
+    const char **more = fac_arena_alloc(arena, (size_t)n + 1, sizeof *more);
+    if (!folded || !more || !fold_system(arena, o->more, n, m, folded, more, &kept, &fits))
         return fac_raise_memory(err, "a conversation");
+    fac_chat_opts with = *o;
+    with.more = more;
     const fac_status folds =
-        fits ? render(arena, t, jinja, kept, folded, answer, &again, NULL) : FAC_E_ARGUMENT;
+        fits ? render(arena, t, &with, kept, folded, &again, NULL) : FAC_E_ARGUMENT;
     if (folds == FAC_E_NOMEM) return fac_raise_memory(err, "a conversation");
     if (!folds) {
         *out = again;
@@ -129,11 +135,11 @@ static fac_status by_template(fac_arena *arena, const fac_tokenizer *t, const ch
                      "the chat template has no place for what the system says");
 }
 
-static fac_status put_by_template(writing *w, const char *jinja, int n, const fac_message m[],
-                                  bool answer, fac_error *err) {
+static fac_status put_by_template(writing *w, const fac_chat_opts *o, int n, const fac_message m[],
+                                  fac_error *err) {
     fac_arena arena = { 0 };
     fac_jinja_result r;
-    const fac_status status = by_template(&arena, w->t, jinja, n, m, answer, &r, err);
+    const fac_status status = by_template(&arena, w->t, o, n, m, &r, err);
     for (size_t at = 0, end; !status && at < r.n; at = end) {
         for (end = at; end < r.n && !r.from[end] == !r.from[at]; end++) {}
         if (r.from[at])
@@ -180,11 +186,16 @@ static void put_user(writing *w, const fac_chat_turns *f, const char *system, co
 }
 
 /* Where the system has no turn, its text comes with the next question. */
-static fac_status put_by_format(writing *w, const fac_chat_turns *f, int n, const fac_message m[],
-                                bool answer, fac_error *err) {
-    const char *system = NULL;
+static fac_status put_by_format(writing *w, const fac_chat_turns *f, const fac_chat_opts *o, int n,
+                                const fac_message m[], fac_error *err) {
+    const char *system = NULL, *const *more = o->more;
     put_mark(w, f->begin);
     for (int k = 0; k < n; k++) {
+        if (more && more[k])
+            return fac_raise(err, FAC_E_UNSUPPORTED,
+                             "calls of tools are written by a model's own template, not by the "
+                             "format %s",
+                             f->name);
         if (is_role(&m[k], "system") && f->system.before) {
             put_turn(w, f->system.before, m[k].text, f->system.after, f->trims);
         } else if (is_role(&m[k], "system")) {
@@ -210,7 +221,7 @@ static fac_status put_by_format(writing *w, const fac_chat_turns *f, int n, cons
                          "what the system says comes with a question in the format %s, and none "
                          "follows",
                          f->name);
-    if (answer) put_mark(w, f->answer);
+    if (o->answer) put_mark(w, f->answer);
     return FAC_OK;
 }
 
@@ -218,34 +229,60 @@ static fac_status put_by_format(writing *w, const fac_chat_turns *f, int n, cons
 
 static bool is_jinja(const char *s) { return strstr(s, "{{") || strstr(s, "{%"); }
 
-static fac_status put_all(writing *w, const char *format, int n, const fac_message m[], bool answer,
+/* What was asked for in vain would be an answer to something else. */
+static fac_status check_tools(const char *jinja, const fac_chat_opts *o, fac_error *err) {
+    if (!o->tools || (jinja && strstr(jinja, "tools"))) return FAC_OK;
+    return fac_raise(err, FAC_E_UNSUPPORTED, "the model's chat template knows no tools");
+}
+
+static fac_status put_all(writing *w, const fac_chat_opts *opts, int n, const fac_message m[],
                           fac_error *err) {
-    const char *jinja = format ? format : w->t->chat;
+    const char *format = opts->format, *jinja = format ? format : w->t->chat;
+    fac_chat_opts o = *opts;
+    o.format = jinja;
     if (!jinja)
         return fac_raise(err, FAC_E_UNSUPPORTED,
                          "a model without a chat template: name a format (--chat-template, "
                          "fac_serve_opts.format), such as chatml");
-    if (!format || is_jinja(format)) return put_by_template(w, jinja, n, m, answer, err);
+    const bool own = !format || is_jinja(format);
+    FAC_TRY(check_tools(own ? jinja : NULL, &o, err));
+    if (own) return put_by_template(w, &o, n, m, err);
     const fac_chat_turns *f = fac_chat_named(format);
-    if (f) return put_by_format(w, f, n, m, answer, err);
+    if (f) return put_by_format(w, f, &o, n, m, err);
     return fac_raise(err, FAC_E_ARGUMENT,
                      "a chat format \"%.40s\": none of that name, and no Jinja", format);
 }
 
-static bool is_text(const fac_message *m) {
-    return m->role && m->text && fac_is_utf8(m->text, strlen(m->text)) &&
-           fac_is_utf8(m->role, strlen(m->role));
+static bool is_text(const char *s) { return s && fac_is_utf8(s, strlen(s)); }
+
+static bool is_whole(const fac_message *m, const char *more) {
+    if (more && !is_text(more)) return false;
+    return is_text(m->role) && (m->text ? is_text(m->text) : more != NULL);
 }
+
+static bool is_plain(const char *s) { return !s || is_text(s); }
 
 fac_status fac_chat_encode(const fac_tokenizer *t, const char *format, int n, const fac_message m[],
                            bool answer, int32_t **ids, int64_t *count, fac_error *err) {
+    const fac_chat_opts o = { .format = format, .answer = answer };
+    return fac_chat_encode_with(t, &o, n, m, ids, count, err);
+}
+
+fac_status fac_chat_encode_with(const fac_tokenizer *t, const fac_chat_opts *o, int n,
+                                const fac_message m[], int32_t **ids, int64_t *count,
+                                fac_error *err) {
     writing w = { .t = t };
     for (int k = 0; k < n; k++)
-        if (!is_text(&m[k])) return fac_raise(err, FAC_E_ARGUMENT, "message %d is no UTF-8", k);
-    fac_status status = put_all(&w, format, n, m, answer, err);
+        if (!is_whole(&m[k], o->more ? o->more[k] : NULL))
+            return fac_raise(err, FAC_E_ARGUMENT, "message %d is no UTF-8", k);
+    if (!is_plain(o->tools) || !is_plain(o->variables))
+        return fac_raise(err, FAC_E_ARGUMENT, "tools or variables are no UTF-8");
+    fac_status status = put_all(&w, o, n, m, err);
     if (!status) flush(&w);
     fac_text_free(&w.plain);
     if (!status && w.ids.failed) status = fac_raise_memory(err, "a conversation");
+    if (!status && !w.ids.n)
+        status = fac_raise(err, FAC_E_ARGUMENT, "the chat template writes nothing");
     if (status) {
         fac_release(w.ids.at);
         return status;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "facula/read.h"
 #include "text/tokenizer.h"

@@ -2,7 +2,7 @@
 #ifndef FACULA_TEXT_TOKENIZER_H
 #define FACULA_TEXT_TOKENIZER_H
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "facula/tokenizer.h"
 #include "tensor/gguf.h"
 

@@ -16,7 +16,7 @@ fac_status fac_canvas_png(const fac_canvas *c, const char *path, fac_error *err)
 
 #include <cairo.h>
 #include <math.h>
-#include "base/file.h"
+#include "base/file/file.h"
 
 static void ink(cairo_t *to, fac_ink i) {
     cairo_set_source_rgba(to, (i.rgb >> 16 & 255) / 255.0, (i.rgb >> 8 & 255) / 255.0,

@@ -2,7 +2,7 @@
  * locale may have a comma. */
 #include <math.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/text.h"
 #include "view/axis.h"
 #include "view/canvas.h"

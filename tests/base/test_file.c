@@ -1,4 +1,5 @@
-/* src/base/file.h: reading, and writing that leaves the old file until the new one is whole. */
+/* src/base/file/file.h: reading, and writing that leaves the old file until the new one is whole.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 #include <cmocka.h>
 #include "allocations.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/rng.h"
 
 static char folder[] = "/tmp/facula-base-XXXXXX";

@@ -104,7 +104,7 @@ verb same summary zoo:lenet --json
 verb plan inspect lenet.onnx
 verb any inspect lenet.onnx --plan
 verb any inspect lenet.onnx --json
-verb any report lenet.onnx -o made --threads 1
+verb any report lenet.onnx -o made
 verb any run lenet.onnx --random --labels names --threads 1
 verb any run lenet.onnx photo.ppm --preset mnist --threads 1
 verb any run lenet.onnx photo.ppm --preset mnist --top 3 --json --threads 1

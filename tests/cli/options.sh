@@ -4,7 +4,7 @@
 . "$(dirname "$0")/expect.sh"
 
 # What 0 means something for; everything else refuses it.
-zero='--top --warmup --weight-decay --show --seed --rtol --atol --ema --momentum --label-smoothing --predict --top-k --ctx-size --port --keep --noise --test-part --dropout --length-penalty'
+zero='--top --warmup --weight-decay --show --seed --rtol --atol --ema --momentum --label-smoothing --predict --top-k --port --keep --noise --test-part --dropout --length-penalty'
 # refuses VERB OPTION VALUE
 refuses() {
     expect 2 "$2 needs a" "$facula" "$1" "$2=$3"; one_line

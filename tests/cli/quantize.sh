@@ -37,13 +37,16 @@ expect 0 '3 of 5 layers, weights of 2 as bytes' "$facula" quantize lenet.onnx --
 check [ "$(wc -c <l8.fac)" -lt "$(wc -c <l.fac)" ]
 expect 0 '' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos --rest int8 -o l8.onnx
 expect 0 'DequantizeLinear' "$facula" inspect l8.onnx --onnx
+"$facula" bench l8.fac --against l8.onnx --seconds 0.001 >against
+check [ "$(awk '$2 == 8' against | wc -l)" = 2 ]
+check awk '$2 == 8 && $(NF - 3) $(NF - 2) != $(NF - 1) $NF { exit 1 }' against
 expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos --even -o le.fac
 expect 2 'go with scheme lq' "$facula" quantize lenet.onnx --scheme int8:static --data photos --even -o le.onnx
 expect 2 'inputs of 2 to 4 bits' "$facula" quantize lenet.onnx --scheme lq:w1a1 --data photos --even -o le.fac
 expect 2 'inputs of 2 to 4 bits' "$facula" quantize lenet.onnx --scheme lq:w2a32 --data photos --even -o le.fac
 expect 2 'int8 or float' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos --rest int4 -o l8.fac
 expect 2 'go with scheme lq' "$facula" quantize lenet.onnx --scheme int8:static --data photos --rest int8 -o l8.onnx
-expect 2 'no options of other schemes' "$facula" quantize lenet.onnx --scheme q8_0 --rest bogus -o l8.gguf
+expect 2 'is not for language models' "$facula" quantize lenet.onnx --scheme q8_0 --rest bogus -o l8.gguf
 expect 0 'which level' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos -o l.fac --histograms h.svg
 check grep -q '>thresholds<' h.svg
 check test "$(grep -o 'weights, 2 bits' h.svg | wc -l)" = 3

@@ -37,6 +37,8 @@ P
     for name in config.json tokenizer.json model.safetensors model.onnx run.json log.csv; do
         [ -s "$run/$name" ] || bad "$what: there is no $name"
     done
+    "$facula" profile "$run" --json --seconds 0.01 > "$dir/out" 2> "$dir/err" || bad "profile: $(cat "$dir/err")"
+    grep -q '"cache_write"' "$dir/out" || bad "profile: no step of decoding: $(cat "$dir/out")"
     "$facula" generate "$run" "the cat" -n 4 --temp 0 > "$dir/said" 2> "$dir/err" || bad "generate: $(cat "$dir/err")"
     grep -q "^the cat s" "$dir/said" || bad "$what: goes on with \"$(cat "$dir/said")\""
     "$facula" perplexity "$run" "$dir/text.txt" > /dev/null 2> "$dir/err" || bad "perplexity: $(cat "$dir/err")"

@@ -1,6 +1,6 @@
 /* libFuzzer: any bytes are a language model or an error.  The first byte says how they are read: as
  * a GGUF file's keys, as config.json, as a file of llama2.c. */
-#include "base/file.h"
+#include "base/file/file.h"
 #include "fuzz.h"
 #include "lm/lm.h"
 

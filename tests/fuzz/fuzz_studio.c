@@ -4,9 +4,9 @@
 #include <string.h>
 #include "facula/ops.h"
 #include "fuzz.h"
-#include "studio/expression.h"
-#include "studio/points.h"
-#include "studio/sketch.h"
+#include "studio/sandbox/expression.h"
+#include "studio/points/points.h"
+#include "studio/images/sketch.h"
 
 /* A result is a step of the expression, and every step reads earlier ones. */
 static void try_expression(const char *text) {

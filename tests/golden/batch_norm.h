@@ -1,4 +1,4 @@
-/* Written by scripts/golden_optim.py: torch's numbers. */
+/* Written by tests/golden/make/golden_optim.py: torch's numbers. */
 #ifndef GOLDEN_BATCH_NORM_H
 #define GOLDEN_BATCH_NORM_H
 static const double golden_bn_x[] = {

@@ -1,4 +1,4 @@
-/* Small images and what Pillow makes of them.  Made by scripts/golden_image.py with Pillow 13.0.0: do not edit. */
+/* Small images and what Pillow makes of them.  Made by tests/golden/make/golden_image.py with Pillow 13.0.0: do not edit. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* clang-format off */
-/* By scripts/golden_lm.py, transformers 5.24.0 */
+/* By tests/golden/make/golden_lm.py, transformers 5.24.0 */
 static const float gpt_neo[] = {
     0.15485333f, -0.994277f, 0.070005469f, 1.3950088f, -0.70371598f, 1.1965145f,
     -1.0832119f, 0.075220607f, 0.81482369f, 1.156929f, 0.86369354f, -1.4775965f,

@@ -1,4 +1,4 @@
-/* Networks with weights made by a formula.  Made by scripts/golden_zoo.py with PyTorch 2.15.0, torchvision 0.29.2:
+/* Networks with weights made by a formula.  Made by tests/golden/make/golden_zoo.py with PyTorch 2.15.0, torchvision 0.29.2:
  * do not edit. */
 #include <stddef.h>
 #include <stdint.h>

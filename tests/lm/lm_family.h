@@ -1,5 +1,5 @@
-/* Small models of several families, whose weights follow from a formula (scripts/golden_lm.py), as
- * folders of Hugging Face and as GGUF files. */
+/* Small models of several families, whose weights follow from a formula
+ * (tests/golden/make/golden_lm.py), as folders of Hugging Face and as GGUF files. */
 #ifndef TEST_LM_FAMILY_H
 #define TEST_LM_FAMILY_H
 #include "facula/file.h"

@@ -23,6 +23,23 @@ static void the_best_token(void **state) {
     assert_int_equal(fac_sample(&forgets, logits, 4, (int32_t[]){ 1, 2 }, 2, NULL), 1);
 }
 
+/* Of any number of logits, with equals. */
+static void the_first_of_the_largest(void **state) {
+    (void)state;
+    enum { MOST = 200 };
+    float logits[MOST];
+    for (int round = 0; round < 300; round++) {
+        const int n = 1 + (int)(fac_random_bits(seed, 7, (uint64_t)round) % MOST);
+        int first = 0;
+        for (int k = 0; k < n; k++) {
+            const uint64_t bits = fac_random_bits(seed, 8, (uint64_t)(round * MOST + k));
+            logits[k] = (float)(bits % 50) - 60;
+            if (logits[k] > logits[first]) first = k;
+        }
+        assert_int_equal(fac_sample(&(fac_sampler){ 0 }, logits, n, NULL, 0, NULL), first);
+    }
+}
+
 /* How often each of four tokens is drawn. */
 static void draws(const fac_sampler *s, const float *logits, int of[4]) {
     enum { MANY = 4000 };
@@ -304,6 +321,7 @@ static int end(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_token),
+        cmocka_unit_test(the_first_of_the_largest),
         cmocka_unit_test(tokens_are_drawn_by_their_probabilities),
         cmocka_unit_test(text_comes_in_whole_characters),
         cmocka_unit_test(caches_change_nothing),

@@ -1,5 +1,5 @@
 /* Every layer against PyTorch: what comes out, and the gradients of inputs and parameters, in f64
- * and f32.  The numbers are of scripts/golden_nn_layers.py. */
+ * and f32.  The numbers are of tests/golden/make/golden_nn_layers.py. */
 #include "nn_check.h"
 
 /* A layer in a graph: its outputs, at most three. */

@@ -1,9 +1,10 @@
 /* Trainings against PyTorch: loss, gradients and weights after steps 1, 2 and 10 of four networks
- * with three optimizers, in f64 and f32.  The numbers are of scripts/golden_nn_training.py.
+ * with three optimizers, in f64 and f32.  The numbers are of
+ * tests/golden/make/golden_nn_training.py.
  *
  *   test_nn_training MODEL OPTIMIZER DTYPE STEPS FILE.safetensors [exact]
- * writes all tensors instead, for scripts/check_training.py: loss.K, grad.K.NAME, after.K.NAME of
- * the step K. */
+ * writes all tensors instead, for scripts/peers/check_training.py: loss.K, grad.K.NAME,
+ * after.K.NAME of the step K. */
 #include "nn_check.h"
 #include "facula/loss.h"
 #include "facula/optim.h"

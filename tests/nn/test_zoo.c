@@ -1,10 +1,10 @@
 /* The zoo: names and shapes of all parameters and the logits of whole networks against torchvision
- * (golden/zoo.h, made by scripts/golden_zoo.py), names of classes. */
+ * (golden/zoo.h, made by tests/golden/make/golden_zoo.py), names of classes. */
 #include "zoo_check.h"
 
 enum { GOLDEN = sizeof golden_zoo / sizeof *golden_zoo };
 
-/* ---- weights by formula: as scripts/golden_zoo.py makes them ---- */
+/* ---- weights by formula: as tests/golden/make/golden_zoo.py makes them ---- */
 
 static uint32_t name_hash(const char *name) {
     uint32_t h = 0x811c9dc5;

@@ -152,7 +152,7 @@ static void texts(void **state) {
         "matmul(f16[256,512], f16[512,512])", "gemm(f16[256,264], f16[256,512]) trans_a"
     };
     (void)state;
-    for (int number = 1; number < 8; number++) {
+    for (int number = 1; number < 12; number++) {
         for (int i = 0; i < 15; i++) cut_of(problems[i % 5], levels[i / 5], i & 1, number);
         for (int i = 0; i < 3; i++) cut_of(halves[i], FAC_PRECISION_DEFAULT, i & 1, number);
     }

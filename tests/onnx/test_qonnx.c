@@ -1,5 +1,5 @@
 /* Quantizers of QONNX: the formulas of its package on numbers where they jump.
- * scripts/check_qonnx.py compares with the package itself. */
+ * scripts/peers/check_qonnx.py compares with the package itself. */
 #include "onnx_check.h"
 
 #define QONNX "qonnx.custom_op.general"

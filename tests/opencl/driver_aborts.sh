@@ -14,8 +14,8 @@ export OCL_ICD_VENDORS="$dir" OCL_ICD_FILENAMES="" FACULA_CACHE="$dir/cache"
 "$facula" devices >"$dir/devices" || bad "facula devices: exit $?"
 grep -q '^opencl .*ends the process' "$dir/devices" || { cat "$dir/devices"; echo "skipped: no OpenCL"; exit 77; }
 
-# every test that may open such a device: its source, or a header of tests/support that it includes, speaks of it
-headers=$(grep -l opencl "$sources"/support/*.h | sed 's,.*/,,; s/\./\\./' | paste -sd '|' -)
+# every test that may open such a device: its source, or a header that it includes, speaks of it
+headers=$(grep -l opencl "$sources"/*/*.h | sed 's,.*/,,; s/\./\\./' | paste -sd '|' -)
 for source in $(grep -lE "\"opencl|\"($headers)\"" "$sources"/*/test_*.c); do
     program=$programs/$(basename "$source" .c)
     [ -x "$program" ] || continue

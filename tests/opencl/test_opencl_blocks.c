@@ -33,6 +33,40 @@ static void every_type(void **state) {
         }
 }
 
+/* silu(x w^T) u + r in one step: what a gate and a residual add become. */
+static void what_follows_joins(void **state) {
+    (void)state;
+    enum { ROWS = 3, N = 33, K = 96 };
+    if (!device) skip();
+    const fac_dims of_y = fac_shape(ROWS, N);
+    fac_tensor *in[3] = { floats(fac_shape(ROWS, K)), floats(of_y), floats(of_y) }, *y = NULL;
+    fac_tensor *w = weights(FAC_Q4_1, N, K), *plain = run(device, in[0], w, NULL, 0);
+    fac_graph *g = fac_graph_new();
+    fac_program *p;
+    fac_plan_stat stat;
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(ROWS, K)),
+              *u = fac_input(g, "u", FAC_F32, of_y), *r = fac_input(g, "r", FAC_F32, of_y);
+    fac_value *gate = fac_silu(fac_linear(x, fac_state(g, "w", w), NULL));
+    fac_output(g, "y", fac_add(fac_mul(gate, u), r));
+    OK(fac_program_new(g, device, NULL, &p, &err));
+    OK(fac_program_run(p, in, &y, &err));
+    OK(fac_program_plan(p, in, &stat, &err));
+    assert_int_equal(stat.steps, 1);
+    const float *s = fac_tensor_data(plain), *up = fac_tensor_data(in[1]);
+    const float *rest = fac_tensor_data(in[2]), *have = fac_tensor_data(y);
+    for (int i = 0; i < ROWS * N; i++) {
+        const double sum = (double)s[i], want = sum / (1 + exp(-sum)) * (double)up[i];
+        const double off = fabs((double)have[i] - want - (double)rest[i]);
+        if (!(off <= 1e-5 * (1 + fabs(want)))) fail_msg("element %d is off by %g", i, off);
+    }
+    fac_program_free(p);
+    fac_graph_free(g);
+    for (int i = 0; i < 3; i++) fac_tensor_free(in[i]);
+    fac_tensor_free(w);
+    fac_tensor_free(plain);
+    fac_tensor_free(y);
+}
+
 /* Rows of w that are picked by ids, as floats, by a solver. */
 static fac_tensor *rows_by(const char *solver, fac_tensor *w, fac_tensor *ids) {
     fac_graph *g = fac_graph_new();
@@ -86,6 +120,7 @@ int main(void) {
     seed = fresh_seed();
     if (opencl_open(&device, &err)) return 1;
     const struct CMUnitTest tests[] = { cmocka_unit_test(every_type),
+                                        cmocka_unit_test(what_follows_joins),
                                         cmocka_unit_test(tables_of_tokens) };
     const int failed = cmocka_run_group_tests_name("opencl blocks", tests, NULL, NULL);
     fac_device_free(device);

@@ -68,12 +68,13 @@ static bool may_be_asked(const char *solver) {
 }
 
 /* Takes no case of an operator: it leaves scores and keys to others, works in no precision that f32
- * has by default, or wants weights in blocks.  They have tests of their own (test_nv_attention.c,
- * test_opencl_products.c, test_opencl_blocks.c). */
+ * has by default, or wants weights in blocks.  They have tests of their own
+ * (test_opencl_attention.c, test_nv_attention.c, test_opencl_products.c, test_opencl_blocks.c). */
 static bool is_tested_elsewhere(const char *solver) {
-    return !strcmp(solver, "attention/wgmma") || !strcmp(solver, "attention_grad/wgmma") ||
-           !strcmp(solver, "attention/warps") || !strcmp(solver, "product/thin_f16") ||
-           !strcmp(solver, "linear/blocks") || !strcmp(solver, "cast/blocks");
+    return !strcmp(solver, "attention/few") || !strcmp(solver, "attention/warps") ||
+           !strcmp(solver, "attention/wgmma") || !strcmp(solver, "attention_grad/wgmma") ||
+           !strcmp(solver, "product/thin_f16") || !strcmp(solver, "linear/blocks") ||
+           !strcmp(solver, "cast/blocks");
 }
 
 /* How many were compiled or found on disk so far. */

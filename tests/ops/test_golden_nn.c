@@ -1,6 +1,6 @@
-/* Every op of scripts/golden_nn.py and golden_ops.py against values computed elsewhere (torch,
- * NumPy, onnx): by the reference, and by whatever solver the device chooses.  Inputs that steer
- * shapes are tried as constants and as inputs of the program. */
+/* Every op of tests/golden/make/golden_nn.py and golden_ops.py against values computed elsewhere
+ * (torch, NumPy, onnx): by the reference, and by whatever solver the device chooses.  Inputs that
+ * steer shapes are tried as constants and as inputs of the program. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* ai.onnx.ml: trees of every comparison against a walk of their own, labels, and what is refused.
- * Random models are compared with ONNX Runtime by scripts/check_ml.py. */
+ * Random models are compared with ONNX Runtime by scripts/peers/check_ml.py. */
 #include <math.h>
 #include "base/rng.h"
 #include "fresh_seed.h"

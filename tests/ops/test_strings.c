@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <cmocka.h>
-#include "base/unicode.h"
+#include "base/unicode/unicode.h"
 #include "facula/ops.h"
 #include "facula/program.h"
 #include "graph/graph_internal.h"

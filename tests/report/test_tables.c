@@ -1,5 +1,6 @@
 /* The table of modules of ten networks against what torchinfo printed (tests/golden/tables, by
- * scripts/golden_table.py), line by line, and the counts of ptflops and fvcore to the unit. */
+ * tests/golden/make/golden_table.py), line by line, and the counts of ptflops and fvcore to the
+ * unit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* The proof that tiles are right is worth what it catches: mutants of tiled networks, inside of
- * functions and loops too, are called different by fac_verify, each; see support/tile_mutants.h. */
+ * functions and loops too, are called different by fac_verify, each; see rewrite/tile_mutants.h. */
 #include "tile_mutants.h"
 
 /* Convolutions, transposed ones with and without groups, and products, with remainders everywhere.

@@ -1,4 +1,4 @@
-/* Tilings of whole networks, right ones and wrong ones (support/tile_mutants.h), in fac_verify's
+/* Tilings of whole networks, right ones and wrong ones (rewrite/tile_mutants.h), in fac_verify's
  * default mode: the right ones are all called the same, of the wrong ones of each network at least
  * 99 in 100 different.  Some mutants are no other function (softmax does not see the bias of keys,
  * a tile may hold nothing but zeros): what f64 takes for the same on four kinds of inputs counts

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "studio/images.h"
-#include "studio/points.h"
-#include "studio/sentences.h"
+#include "studio/images/images.h"
+#include "studio/points/points.h"
+#include "studio/sentences/sentences.h"
 
 static fac_error err;
 #define OK(call)                                                                                   \

@@ -11,7 +11,7 @@
 #include "facula/nn.h"
 #include "facula/onnx.h"
 #include "facula/sound.h"
-#include "studio/hearing.h"
+#include "studio/hearing/hearing.h"
 
 enum { RATE = 8000, WINDOW = 800, BLOCK = 2 * RATE, BLOCKS = 40 };
 

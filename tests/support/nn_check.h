@@ -1,5 +1,5 @@
 /* Parity with PyTorch: numbers that C and Python make alike, and digests of tensors.
- * scripts/golden_nn_layers.py has the same formulas. */
+ * tests/golden/make/golden_nn_layers.py has the same formulas. */
 #ifndef FACULA_NN_CHECK_H
 #define FACULA_NN_CHECK_H
 #include <math.h>

@@ -6,8 +6,8 @@
 #include "tensor/blocks.h"
 #include "tensor/gguf.h"
 
-/* Made by scripts/golden_blocks.py: bytes of a block, where its scales are, hashes of what 64
- * blocks stand for and of what 64 blocks of numbers are rounded to (0: they are not). */
+/* Made by tests/golden/make/golden_blocks.py: bytes of a block, where its scales are, hashes of
+ * what 64 blocks stand for and of what 64 blocks of numbers are rounded to (0: they are not). */
 static const struct {
     fac_dtype type;
     int bytes, half[2];

@@ -2,7 +2,7 @@
  * damaged or meant for other weights is ever used. */
 #include <dirent.h>
 #include <sys/stat.h>
-#include "base/cache.h"
+#include "base/file/cache.h"
 #include "base/rng.h"
 #include "facula/backend.h"
 #include "facula/facula.h"

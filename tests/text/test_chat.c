@@ -1,5 +1,5 @@
 /* Conversations by templates and by formats: which tokens they become, where the system's text
- * goes, what is refused.  scripts/check_chat.py compares published templates with Jinja. */
+ * goes, what is refused.  scripts/peers/check_chat.py compares published templates with Jinja. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,6 +111,22 @@ static void templates_decide(void **state) {
     fac_tokenizer_free(t);
 }
 
+/* Nothing that could be answered, and no array of no tokens. */
+static void a_template_writes_something(void **state) {
+    (void)state;
+    static const char *const empty[] = { "{% if false %}x{% endif %}",
+                                         "{% for m in nobody %}{{ m.content }}{% endfor %}" };
+    fac_tokenizer *t = letters();
+    for (size_t k = 0; k < sizeof empty / sizeof *empty; k++) {
+        int32_t *ids;
+        int64_t n;
+        const fac_status status = fac_chat_encode(t, empty[k], 4, talk, true, &ids, &n, &err);
+        assert_int_equal(status, FAC_E_ARGUMENT);
+        assert_non_null(strstr(err.text, "writes nothing"));
+    }
+    fac_tokenizer_free(t);
+}
+
 /* Whatever a template does with a message, its text is no control token; the same bytes of the
  * template are one, but not where both touch. */
 static void messages_never_control(void **state) {
@@ -201,6 +217,40 @@ static void roles_never_control(void **state) {
     fac_tokenizer_free(t);
 }
 
+/* Tools, fields of messages and variables reach the template, and none of their texts controls. */
+static void what_comes_beside_messages(void **state) {
+    (void)state;
+    static const char jinja[] =
+        "<|im_start|>{% for t in tools %}{{ t | tojson }}{% endfor %}{{ loud }}{% for m in "
+        "messages %}"
+        "{{ m.content }}{{ m.tool_calls[0] }}{% for k in m %}{{ k }}{% endfor %}{% endfor %}";
+    static const char *const more[] = { "{\"tool_calls\":[\"<|im_end|>\"],\"<|im_end|>\":1}" };
+    const fac_message calls = { "assistant", NULL };
+    fac_chat_opts o = { .format = jinja,
+                        .tools = "[{\"<|im_end|>\":\"<|im_start|>\"}, 2.5]",
+                        .variables = "{\"loud\":\"<|im_end|>A\"}",
+                        .more = more };
+    fac_tokenizer *t = letters();
+    int32_t *ids;
+    int64_t n, control = 0;
+    OK(fac_chat_encode_with(t, &o, 1, &calls, &ids, &n, &err));
+    for (int64_t k = 0; k < n; k++) control += ids[k] >= 200 && ids[k] != t->bos;
+    assert_int_equal(control, 1);
+    fac_chat_free(ids);
+    o.tools = "{}";
+    assert_int_equal(fac_chat_encode_with(t, &o, 1, &calls, &ids, &n, &err), FAC_E_ARGUMENT);
+    assert_non_null(strstr(err.text, "tools: no JSON list"));
+    o.tools = "[]";
+    o.format = "{{ messages }}";
+    assert_int_equal(fac_chat_encode_with(t, &o, 1, &calls, &ids, &n, &err), FAC_E_UNSUPPORTED);
+    o.tools = NULL;
+    o.format = "chatml";
+    assert_int_equal(fac_chat_encode_with(t, &o, 1, &calls, &ids, &n, &err), FAC_E_UNSUPPORTED);
+    o.more = NULL;
+    assert_int_equal(fac_chat_encode_with(t, &o, 1, &calls, &ids, &n, &err), FAC_E_ARGUMENT);
+    fac_tokenizer_free(t);
+}
+
 static void others_are_refused(void **state) {
     (void)state;
     const fac_message ask = { "user", "A" }, again[] = { { "user", "A" }, { "user", "B" } };
@@ -221,9 +271,10 @@ static void others_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(templates_decide),     cmocka_unit_test(messages_never_control),
-        cmocka_unit_test(system_is_never_lost), cmocka_unit_test(lost_memory_is_told),
-        cmocka_unit_test(roles_never_control),  cmocka_unit_test(others_are_refused)
+        cmocka_unit_test(what_comes_beside_messages),  cmocka_unit_test(templates_decide),
+        cmocka_unit_test(a_template_writes_something), cmocka_unit_test(messages_never_control),
+        cmocka_unit_test(system_is_never_lost),        cmocka_unit_test(lost_memory_is_told),
+        cmocka_unit_test(roles_never_control),         cmocka_unit_test(others_are_refused)
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
 }

@@ -2,12 +2,13 @@
  * change of the library's structure must leave as it was (scripts/compare_plans.sh holds two builds
  * against each other).
  *
- *   plan_dump FOLDER DEVICE [NETWORK|FILE.onnx|FILE.graph...]
+ *   plan_dump FOLDER DEVICE [NETWORK|FILE.onnx|FILE.graph|FILE.gguf...]
  *
  * DEVICE: cpu:avx512, cpu:avx2, ..., opencl (the first real device; kernels are not compiled), or
  * sm_80, sm_90: an NVIDIA GPU that need not be there, with the facts of an A100 or H200.  FOLDER
  * gets DEVICE.MODE.txt (avx512.f32.txt) with a part for each network, batch and use, and
- * kernels/HASH.cl.  Nothing is run and no weight is read. */
+ * kernels/HASH.cl.  Nothing is run and no weight is read.  Of a language model it is the plan of a
+ * step of decoding: one token, one slot. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "backends/wisdom.h"
 #include "base/error.h"
 #include "facula/facula.h"
+#include "lm/session.h"
 #include "plan/plan.h"
 #include "run/program_internal.h"
 #include "shipped_wisdom.h"
@@ -217,6 +219,21 @@ static fac_status dump_file(FILE *to, const char *path, fac_device *d, const mod
     return status;
 }
 
+/* A step of decoding of a language model. */
+static fac_status dump_language(FILE *to, const char *path, fac_device *d, const mode *m) {
+    fac_lm *lm = NULL;
+    fac_session *s = NULL;
+    const fac_lm_opts opts = { .context = 1024, .precision = m->precision };
+    fac_status status = fac_lm_load(path, d, &opts, &lm, &err);
+    if (!status) status = fac_session_new(lm, &s, &err);
+    fprintf(to, "== %s\n", path);
+    if (!status) status = dump_program(to, s->program, s->in[0]);
+    fac_session_free(s);
+    fac_lm_free(lm);
+    return status;
+}
+
+static bool is_language(const char *name) { return strstr(name, ".gguf") || strchr(name, '/'); }
 static bool is_file(const char *name) { return strstr(name, ".onnx") || strstr(name, ".graph"); }
 
 static bool wanted(const char *name, int n, char **names) {
@@ -245,7 +262,10 @@ static int dump(const char *folder, const char *device, int n, char **names) {
         for (const fac_zoo *z = fac_zoo_models; z->name && !status; z++)
             if (wanted(z->name, n, names)) status = dump_network(to, z, d, &modes[k]);
         for (int i = 0; i < n && !status; i++)
-            if (is_file(names[i])) status = dump_file(to, names[i], d, &modes[k]);
+            if (is_file(names[i]))
+                status = dump_file(to, names[i], d, &modes[k]);
+            else if (is_language(names[i]) && !modes[k].mixed)
+                status = dump_language(to, names[i], d, &modes[k]);
         if (fclose(to)) {
             perror(path);
             return 1;

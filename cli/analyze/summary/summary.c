@@ -205,7 +205,8 @@ static int run(list args) {
     fac_analysis *a = NULL;
     int columns[16], n = 0;
     const bool all = o.convention && !strcmp(o.convention, "all");
-    if (args.n != 1) return usage_error(self, "which model?");
+    const int wrong = arguments_fit(self, args, 1, 1, "which model?");
+    if (wrong) return wrong;
     if (o.convention && !all && !fac_convention_find(o.convention, &c))
         return usage_error(self,
                            "--convention: there is no \"%s\"; there are core, torchinfo, ptflops, "

@@ -101,7 +101,7 @@ enum { COLUMNS = sizeof columns_all / sizeof *columns_all };
 
 bool tree_columns(const char *names, int *to, int *n) {
     *n = 0;
-    for (const char *s = names; *s;) {
+    for (const char *s = names; *s || s == names;) {
         const size_t length = strcspn(s, ",");
         int k = 0;
         while (k < COLUMNS &&

@@ -10,6 +10,7 @@ from .._facula import Tensor
 
 
 M = TypeVar("M", bound="Module")
+traced: list[dict[int, str]] = []                   # modules that graphs are made of: id -> path
 
 
 class Parameter(Tensor):
@@ -62,9 +63,10 @@ class Module:
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        for part in ("_parameters", "_modules", "_buffers"):
-            found = self.__dict__.get(part, {})
-            if name in found:
+        own = self.__dict__
+        for part in ("_modules", "_parameters", "_buffers"):
+            found = own.get(part)
+            if found and name in found:
                 return found[name]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
@@ -154,17 +156,25 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for hook in list(self._forward_pre_hooks):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
+        own = self.__dict__
+        path = traced[-1].get(id(self)) if traced and _facula.is_tracing() else None
+        before = None if path is None else _facula.set_scope(path)      # trace() takes it back when something fails
+        if own["_forward_pre_hooks"]:
+            for hook in list(own["_forward_pre_hooks"]):
+                changed = hook(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
         y = self.forward(*args, **kwargs)
-        for hook in list(self._forward_hooks):
-            changed = hook(self, args, y)
-            if changed is not None:
-                y = changed
-        if args and all(isinstance(a, Tensor) for a in args):
-            self.__dict__["_last_inputs"] = tuple((a.shape if a.dtype.name == "float32" else a.detach()) for a in args)
+        if own["_forward_hooks"]:
+            for hook in list(own["_forward_hooks"]):
+                changed = hook(self, args, y)
+                if changed is not None:
+                    y = changed
+        like = _facula.likes(args)                          # what export() takes for an example
+        if like is not None:
+            own["_last_inputs"] = like
+        if path is not None:
+            _facula.set_scope(before)
         return y
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> autograd.RemovableHandle:

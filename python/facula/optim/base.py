@@ -1,12 +1,17 @@
 """What optimizers are: parameters in groups, a state for each."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from .. import _facula
 from .._facula import Tensor, apply
 from ..autograd import no_grad
+from ..fused import fuse
 from ..lazy import lazy
+
+Move = tuple[Tensor, Tensor, dict[str, Any]]          # a parameter, its gradient, its state
+_PORTS, _MOST_CALLS = 64, 512
 
 
 class Optimizer:
@@ -51,13 +56,20 @@ class Optimizer:
         loss = closure() if closure is not None else None
         with no_grad(), lazy():         # one program for all parameters, also after eager gradients
             for g in self.param_groups:
+                moves: list[Move] = []
                 for p in g["params"]:
-                    if p.grad is not None:
+                    grad = p.grad
+                    if grad is not None:
                         state = self.state.setdefault(id(p), {"step": 0})
                         state["step"] += 1
-                        grad = p.grad.detach()
-                        self.update(p, -grad if g.get("maximize") else grad, state, g)
+                        moves.append((p, -grad.detach() if g.get("maximize") else grad, state))
+                self.update_all(moves, g)
         return loss                     # lazy() flushed: a step is a segment, which the next step finds again
+
+    def update_all(self, moves: list[Move], group: dict[str, Any]) -> None:
+        """What step() does with the parameters of a group that have gradients: update() of each."""
+        for p, grad, state in moves:
+            self.update(p, grad.detach(), state, group)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -90,3 +102,49 @@ class Optimizer:
 
 def _move(p: Tensor, by: Tensor) -> None:
     p._become(apply("sub", None, 0, p.detach(), by))
+
+
+_calls: dict[Any, Callable[..., tuple[Any, ...]]] = {}
+
+
+def move_together(kind: Any, formula: Callable[..., Sequence[Any]], names: tuple[str, ...], numbers: Sequence[float],
+                  moves: Sequence[Move]) -> None:
+    """formula(p, grad, states, numbers) gives the next p and states, by operators alone; `kind` says which formula it is.
+
+    As many parameters as one call can take are moved by it.  A call for each operator of each parameter took five times as long.
+    """
+    wide, k = 2 + len(names), len(numbers)
+    most = (_PORTS - k) // wide
+    if _facula.is_tracing():
+        for p, grad, state in moves:
+            _keep(p, state, names, formula(p.detach(), grad.detach(), [state[n] for n in names], numbers))
+        return
+    by_dtype: dict[Any, list[Move]] = {}
+    for m in moves:
+        by_dtype.setdefault(m[0].dtype, []).append(m)
+    for dtype, alike in by_dtype.items():
+        for at in range(0, len(alike), most):
+            some = alike[at:at + most]
+            key = (kind, dtype, tuple(p.shape for p, _, _ in some))
+            call = _calls.get(key)
+            if call is None:
+                if len(_calls) >= _MOST_CALLS:
+                    _calls.clear()
+                call = _calls[key] = _call_of(formula, dtype, key[2], wide, k)
+            ys = call(*[x for p, grad, state in some for x in (p, grad, *[state[n] for n in names])], *numbers)
+            for i, (p, _, state) in enumerate(some):
+                _keep(p, state, names, ys[i * (wide - 1):(i + 1) * (wide - 1)])
+
+
+def _call_of(formula: Callable[..., Sequence[Any]], dtype: Any, shapes: Sequence[Any], wide: int, k: int) -> Callable[..., tuple[Any, ...]]:
+    n = wide * len(shapes)
+
+    def of_all(*x: Any) -> list[Any]:
+        return [y for i in range(0, n, wide) for y in formula(x[i], x[i + 1], x[i + 2:i + wide], x[n:])]
+    return fuse([(dtype, shape) for shape in shapes for _ in range(wide)] + [(dtype, ())] * k, of_all)
+
+
+def _keep(p: Tensor, state: dict[str, Any], names: tuple[str, ...], y: Sequence[Tensor]) -> None:
+    p._become(y[0])
+    for name, value in zip(names, y[1:]):
+        state[name] = value

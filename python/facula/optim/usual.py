@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import functional as T
 from .._facula import Tensor
-from .base import Optimizer, _move
+from .base import Move, Optimizer, _move, move_together
 
 
 class SGD(Optimizer):
@@ -20,15 +20,27 @@ class SGD(Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
                                   "nesterov": nesterov, "maximize": maximize})
 
-    def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        if group["weight_decay"]:
-            grad = grad + group["weight_decay"] * p.detach()
-        if group["momentum"]:
-            before = state.get("momentum_buffer")
-            buffer = grad if before is None else group["momentum"] * before + (1 - group["dampening"]) * grad
-            state["momentum_buffer"] = buffer
-            grad = grad + group["momentum"] * buffer if group["nesterov"] else buffer
-        _move(p, group["lr"] * grad)
+    def update_all(self, moves: list[Move], group: dict[str, Any]) -> None:
+        decay, momentum, nesterov = bool(group["weight_decay"]), bool(group["momentum"]), group["nesterov"]
+        names = ("momentum_buffer",) if momentum else ()
+
+        def formula(p: Any, grad: Any, states: Sequence[Any], numbers: Sequence[Any]) -> Sequence[Any]:
+            lr, weight, mu, share = numbers
+            if decay:
+                grad = grad + p * weight
+            if not momentum:
+                return (p - grad * lr,)
+            buffer = states[0] * mu + grad * share
+            return p - (grad + buffer * mu if nesterov else buffer) * lr, buffer
+
+        first = [m for m in moves if momentum and "momentum_buffer" not in m[2]]
+        for p, _, state in first:
+            state["momentum_buffer"] = T.zeros_like(p.detach())
+        new = set(map(id, first))
+        for share, some in ((1.0, first), (1 - group["dampening"], [m for m in moves if id(m) not in new])):
+            if some:                    # the first buffer is the gradient itself
+                move_together(("sgd", decay, momentum, nesterov), formula, names,
+                              (group["lr"], group["weight_decay"], group["momentum"], share), some)
 
 
 class Adam(Optimizer):
@@ -43,23 +55,33 @@ class Adam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
                                   "maximize": maximize})
 
-    def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        b1, b2 = group["betas"]
-        value = p.detach()
-        if group["weight_decay"]:
-            if self.decoupled:
-                value = value * (1 - group["lr"] * group["weight_decay"])
-            else:
-                grad = grad + group["weight_decay"] * value
-        if "exp_avg" not in state:
-            state["exp_avg"], state["exp_avg_sq"] = T.zeros_like(value), T.zeros_like(value)
-        m = state["exp_avg"] = b1 * state["exp_avg"] + (1 - b1) * grad
-        v = state["exp_avg_sq"] = b2 * state["exp_avg_sq"] + (1 - b2) * (grad * grad)
-        if group["amsgrad"]:
-            v = state["max_exp_avg_sq"] = T.maximum(state.get("max_exp_avg_sq", v), v)
-        n = state["step"]
-        denominator = T.sqrt(v) / math.sqrt(1 - b2 ** n) + group["eps"]
-        p._become(value - (group["lr"] / (1 - b1 ** n)) * m / denominator)
+    def update_all(self, moves: list[Move], group: dict[str, Any]) -> None:
+        (b1, b2), decay = group["betas"], group["weight_decay"]
+        decays, decoupled, amsgrad = bool(decay), self.decoupled, group["amsgrad"]
+        names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
+
+        def formula(p: Any, grad: Any, states: Sequence[Any], numbers: Sequence[Any]) -> Sequence[Any]:
+            mu, of_grad, nu, of_square, weight, lr, below, eps = numbers
+            if decays and decoupled:
+                p = p * weight
+            elif decays:
+                grad = grad + p * weight
+            m = states[0] * mu + grad * of_grad
+            v = states[1] * nu + (grad * grad) * of_square
+            most = [v.maximum(states[2])] if amsgrad else []
+            return p - (m * lr) / ((most[0] if amsgrad else v).sqrt() / below + eps), m, v, *most
+
+        by_step: dict[int, list[Move]] = {}
+        for move in moves:
+            state = move[2]
+            by_step.setdefault(state["step"], []).append(move)
+            for name in names:
+                if name not in state:
+                    state[name] = T.zeros_like(move[0].detach())
+        for n, some in by_step.items():
+            weight = 1 - group["lr"] * decay if decoupled else decay
+            numbers = (b1, 1 - b1, b2, 1 - b2, weight, group["lr"] / (1 - b1 ** n), math.sqrt(1 - b2 ** n), group["eps"])
+            move_together(("adam", decays, decoupled, amsgrad), formula, names, numbers, some)
 
 
 class AdamW(Adam):

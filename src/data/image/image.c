@@ -2,7 +2,7 @@
  */
 #include <string.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "data/image/image_internal.h"
 #include "facula/content.h"

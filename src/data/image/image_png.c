@@ -34,7 +34,7 @@ fac_status fac_png_encode(const fac_image *image,
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 
 /* libpng reports by longjmp.  All that is needed after a jump lives in this struct, none of it in

@@ -2,7 +2,7 @@
  * bytes, big endian). Values are scaled from 0..maxval to 0..255.  Written as P6. */
 #include <stdio.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "data/image/image_internal.h"
 
 typedef struct ppm {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/text.h"
 #include "data/sets/dataset_internal.h"
 #include "tensor/pickle/pickle.h"

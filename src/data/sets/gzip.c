@@ -8,7 +8,7 @@
 #include <zlib.h>
 #endif
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "data/sets/dataset_internal.h"
 

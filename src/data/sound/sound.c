@@ -1,7 +1,7 @@
 /* Sounds: which format it is, loading, mixing channels. */
 #include <string.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "data/sound/sound_internal.h"
 #include "tensor/tensor_internal.h"

@@ -1,7 +1,7 @@
 /* Which sounds a path means, for those who want to hear all of them. */
 #include <string.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "data/sound/recordings.h"
 

@@ -1,7 +1,7 @@
 /* Texts as token ids, and the Stanford Sentiment Treebank. */
 #include <string.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/text.h"
 #include "data/sets/dataset_internal.h"
 #include "data/text/text_internal.h"

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include "base/arena.h"
 #include "base/table.h"
-#include "base/unicode.h"
+#include "base/unicode/unicode.h"
 #include "facula/data.h"
 
 struct fac_texts_memory {

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "data/text/text_internal.h"
 #include "data/text/text_record.h"

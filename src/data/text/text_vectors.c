@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "data/text/text_internal.h"

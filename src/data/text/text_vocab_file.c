@@ -3,7 +3,7 @@
  * characters) are written \\ \t \n \r. */
 #include <string.h>
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/text.h"
 #include "data/text/text_internal.h"
 #include "facula/read.h"

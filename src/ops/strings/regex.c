@@ -3,7 +3,7 @@
  * once. */
 #include "ops/strings/regex.h"
 #include "base/error.h"
-#include "base/unicode.h"
+#include "base/unicode/unicode.h"
 #include "ops/strings/regex_internal.h"
 #include "tensor/utf.h"
 

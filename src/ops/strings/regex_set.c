@@ -1,7 +1,7 @@
 /* Sets of characters of regular expressions. */
 #include <stdlib.h>
 #include <string.h>
-#include "base/unicode.h"
+#include "base/unicode/unicode.h"
 #include "ops/strings/regex_internal.h"
 
 enum { LAST = 0x10ffff };

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/unicode.h"
+#include "base/unicode/unicode.h"
 #include "graph/onnx_write.h"
 #include "ops/ml/ml.h"
 #include "ops/shape.h"

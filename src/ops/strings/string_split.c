@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/unicode.h"
+#include "base/unicode/unicode.h"
 #include "graph/onnx_write.h"
 #include "ops/known.h"
 #include "ops/shape.h"

@@ -10,7 +10,7 @@
 #include "op_list.h"
 #include "ops/conv_basis.h"
 #include "ops/qonnx.h"
-#include "passes/single.h"
+#include "passes/common/single.h"
 #include "report/cost/report.h"
 #include "tensor/mirror.h"
 #include "tensor/tensor_internal.h"

@@ -4,7 +4,7 @@
 #define FACULA_REPORT_H
 #include "facula/analyze.h"
 #include "graph/graph_internal.h"
-#include "passes/select.h"
+#include "passes/common/select.h"
 
 /* A value of a run while it is alive: layers first..last, bytes. */
 typedef struct fac_life {

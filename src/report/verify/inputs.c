@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "passes/frozen.h"
+#include "passes/common/frozen.h"
 #include "report/verify/verify.h"
 #include "tensor/tensor_internal.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "passes/frozen.h"
+#include "passes/common/frozen.h"
 #include "report/verify/verify.h"
 
 /* Of a sum of K products or the like: far below what the type holds. */

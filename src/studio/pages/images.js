@@ -152,8 +152,8 @@ class Images {
         this.network = choose("Network", [["known", "knows digits already"], ["new", "learns from scratch"]], "known",
             v => s.do("reset", { known: v === "known" }), { id: "network" });
         this.main.append(el("h1", {}, "Images"), el("p", { className: "lead" }, "LeNet-5, which knows digits, or learns from scratch: Play begins that. Look at a test image or draw one; see what the first layers answer to it, which pixels ",
-            "count (the gradient of the largest logit by the image), and which of the first 500 test images it gets wrong. Computed by ", el("code", {}, "src/studio/images.c"),
-            " on ", el("code", {}, "src/train/trainer.c"), "; a drawing becomes an image as MNIST's were made, ", el("code", {}, "src/studio/sketch.c"), "."),
+            "count (the gradient of the largest logit by the image), and which of the first 500 test images it gets wrong. Computed by ", el("code", {}, "src/studio/images/images.c"),
+            " on ", el("code", {}, "src/train/trainer.c"), "; a drawing becomes an image as MNIST's were made, ", el("code", {}, "src/studio/images/sketch.c"), "."),
         el("div", { className: "bar card", role: "toolbar", "aria-label": "training" }, this.play, button("Step", () => s.do("step", { n: 1 }), { id: "step" }),
             button("Reset", () => s.do("reset"), { id: "reset" }), this.progress, this.left),
         el("div", { className: "grid three" }, el("div", { className: "stack" }, card("Draw", this.pad, el("div", { className: "bar" }, button("Clear", () => { this.strokes = []; this.pad.redraw(); this.send(); }, { id: "clear" }))),

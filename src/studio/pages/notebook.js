@@ -90,7 +90,7 @@ class Notebook {
         this.list = el("div", { className: "hists", id: "tensors" });
         this.count = el("p", { className: "note" }, "None yet: facula.studio(net), or studio.weights(net).");
         this.main.append(el("h1", {}, "Notebook"), el("p", { className: "lead" }, "A training that goes on in a notebook or a program of yours. It tells what it does by ", el("code", {}, "facula.studio()"), " in Python, ",
-            el("code", {}, "fac_studio_log"), " in C; kept by ", el("code", {}, "src/studio/notebook.c"), "."),
+            el("code", {}, "fac_studio_log"), " in C; kept by ", el("code", {}, "src/studio/runs/notebook.c"), "."),
         el("div", { className: "bar card", role: "toolbar", "aria-label": "training" }, this.halt, check("losses logarithmic", false, v => { this.log = v; this.kinds.get("loss")?.view.redraw(); }), this.none),
         this.charts, el("div", { className: "after" }, card("Weights", this.count, this.list)));
     }

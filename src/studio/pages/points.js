@@ -198,7 +198,7 @@ class Points {
         return el("p", { className: "lead" }, "Each point has a place in the square and one of two classes. The network learns to say which: ",
             "the colours are its probability for each of 10,000 places, the line is where it is undecided. All arithmetic is the ",
             "engine's, step by step as ", el("code", {}, "facula train"), " does it; the browser only draws. Computed by ",
-            el("code", {}, "src/studio/points_step.c"), " and ", el("code", {}, "points_show.c"), " on ", el("code", {}, "src/train/trainer.c"), ".");
+            el("code", {}, "src/studio/points/points_step.c"), " and ", el("code", {}, "points_show.c"), " on ", el("code", {}, "src/train/trainer.c"), ".");
     }
     toolbar() {
         const s = this.session, small = this.speed.input;

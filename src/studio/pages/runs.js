@@ -130,7 +130,7 @@ class Runs {
         }));
         this.main.append(el("h1", {}, "Runs"), el("p", { className: "lead" }, "Every training of ", el("code", {}, "facula train --out"),
             " below the folder of ", el("code", {}, "--watch"), ", also one on another machine that writes there: its logs are read as they grow ",
-            "(", el("code", {}, "src/studio/watch.c"), "); nothing is written but a file ", el("code", {}, "stop"), ", after which it ends with a checkpoint."),
+            "(", el("code", {}, "src/studio/runs/watch.c"), "); nothing is written but a file ", el("code", {}, "stop"), ", after which it ends with a checkpoint."),
             card(null, this.note, el("div", { className: "scroll" }, el("table", { id: "runs" }, el("thead", {}, el("tr", {}, ["shown", "run", "state", "epoch",
                 "loss", "test loss", "test accuracy", "speed", "what", ""].map(t => el("th", { scope: "col" }, t)))), this.list))),
             el("div", { className: "card after" }, el("div", { className: "grid three" }, axis, smooth, log)), el("div", { className: "after" }, this.charts),

@@ -105,7 +105,7 @@ const functions = async to => {
         choose("Of two numbers", [["", "a map"], ["solid", "a surface"]], "", v => { state.solid = !!v; redraw(); }, { id: "as" }), turn)),
     card("What it does", says, line, grid, legend([["f", "accent"], ["df/dx by fac_grad", "b"]]),
         el("p", { className: "note" }, "An expression of x is a curve, one of x and y a map or a surface. It may use + - * / ** < > == and every elementwise operator, such as ", source("sigmoid(3*x) * exp(-x*x)"),
-            ". The formula above is the one that the kernels are made from. Computed by ", source("src/studio/sandbox_function.c"), "; derivatives by ", source("src/grad/grad.c"), ".")),
+            ". The formula above is the one that the kernels are made from. Computed by ", source("src/studio/sandbox/sandbox_function.c"), "; derivatives by ", source("src/grad/grad.c"), ".")),
     along("curve", asked)));
     set("tanh");
 };
@@ -204,7 +204,7 @@ const gradients = async to => {
             button("All gradients", () => { back = order.length; tell(); })), told, el("div", { className: "scroll" }, view)),
         card("Steps", el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["step", "of", "shape", "value", "gradient"].map(t =>
             el("th", { scope: "col" }, t)))), table)), el("p", { className: "note" }, "A result that is no number is added up first. Computed by ",
-            source("src/studio/sandbox_graph.c"), "; gradients are operators of the same graph: ", source("src/grad/grad.c"), ".")), along("graph", asked))));
+            source("src/studio/sandbox/sandbox_graph.c"), "; gradients are operators of the same graph: ", source("src/grad/grad.c"), ".")), along("graph", asked))));
         view.redraw();
     };
     build();
@@ -278,7 +278,7 @@ const tensors = async to => {
     card("View", field("Permute: the order of the dims, such as 2,0,1", "order"), field("Slice: dim, start, end, step", "slice")), card("Index and position", position, at, told)),
     el("div", { className: "stack" }, card("Elements", facts, cells), card("Storage", strip, el("p", { className: "note" },
         "A tensor is a window on a storage: an index times the strides, added up, is a position. A view changes shape and strides and moves nothing. ",
-        "These views are the engine's own, ", source("fac_tensor_view"), " of ", source("src/tensor/tensor.c"), ", asked by ", source("src/studio/sandbox_layout.c"), ".")))));
+        "These views are the engine's own, ", source("fac_tensor_view"), " of ", source("src/tensor/tensor.c"), ", asked by ", source("src/studio/sandbox/sandbox_layout.c"), ".")))));
     await run();
 };
 

@@ -187,7 +187,7 @@ class Sound {
         this.view = picture("spectrogram: time to the right, frequency upwards, the louder the lighter", 340, (ctx, w, h) => this.draw(ctx, w, h));
         this.view.id = "view";
         this.main.append(el("h1", {}, "Sound"), el("p", { className: "lead" }, "A WAV file or the microphone, as short-time spectra that the engine computes, and the classes that a model hears in it. What the microphone hears ",
-            "goes to this machine's engine alone, and is not kept. Computed by ", el("code", {}, "src/studio/hearing_work.c"), " on ", el("code", {}, "src/nn/spectrogram.c"), "."),
+            "goes to this machine's engine alone, and is not kept. Computed by ", el("code", {}, "src/studio/hearing/hearing_work.c"), " on ", el("code", {}, "src/nn/spectrogram.c"), "."),
         el("div", { className: "bar card", role: "toolbar", "aria-label": "sound" }, file, this.mic, this.play, this.stopped),
         el("div", { className: "grid side" }, card("How it is shown", this.place, ...Object.values(c), range),
             el("div", { className: "stack" }, card(null, this.view, this.facts), card("What is heard", this.deaf, el("div", { className: "grid two" }, this.bars, this.heard)), this.along)));

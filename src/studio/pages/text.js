@@ -145,7 +145,7 @@ class Text {
                 el("div", { className: "stack" }, card("How it learns", this.facts, this.curve, this.rates, legend([["training", "accent"], ["test", "b"]])),
                     card("Neighbours", word, this.nearest), take_along(s, ["command.txt", "model.onnx", "model.safetensors", "words.txt", "net.c", "net.py"]))));
         this.main.append(el("h1", {}, "Text"), el("p", { className: "lead" }, "Kim's network learns from scratch whether a review is good or bad: vectors of words, filters over a few words each, the maximum of each filter over ",
-            "the sentence. The share of a word is the gradient of the logits' difference by its vector, times the vector. Computed by ", el("code", {}, "src/studio/sentences.c"), " on ",
+            "the sentence. The share of a word is the gradient of the logits' difference by its vector, times the vector. Computed by ", el("code", {}, "src/studio/sentences/sentences.c"), " on ",
             el("code", {}, "src/nn/sentence.c"), " and ", el("code", {}, "src/train/trainer.c"), "."), this.lacks, this.all);
     }
 }

@@ -30,7 +30,7 @@ static value told(run *r, const char *text, char from) {
 
 /* Templates make control tokens of the roles that they know: <|user|>.  Any other is a text. */
 static value role(run *r, const char *name) {
-    static const char *const known[] = { "system", "user", "assistant" };
+    static const char *const known[] = { "system", "user", "assistant", "tool" };
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
         if (!strcmp(name, known[k])) return fac_jinja_string(name);
     return told(r, name, FAC_JINJA_MESSAGE);
@@ -44,8 +44,11 @@ static value messages(run *r, const fac_jinja_input *in) {
         const bool system = !strcmp(m->role, "system");
         if (r->status) break;
         fac_jinja_put(r, one.dict, fac_jinja_string("role"), role(r, m->role));
-        fac_jinja_put(r, one.dict, fac_jinja_string("content"),
-                      told(r, m->text, system ? FAC_JINJA_SYSTEM : FAC_JINJA_MESSAGE));
+        value content = { .kind = FAC_JINJA_NONE };
+        if (m->text) content = told(r, m->text, system ? FAC_JINJA_SYSTEM : FAC_JINJA_MESSAGE);
+        fac_jinja_put(r, one.dict, fac_jinja_string("content"), content);
+        if (in->more && in->more[k])
+            fac_jinja_fields(r, one.dict, in->more[k], "fields of a message");
         fac_jinja_add(r, all.list, one);
     }
     return all;
@@ -54,8 +57,9 @@ static value messages(run *r, const fac_jinja_input *in) {
 /* What transformers gives a template. */
 static void define_all(run *r, const fac_jinja_input *in) {
     const value none = { .kind = FAC_JINJA_NONE };
+    if (in->variables) fac_jinja_fields(r, NULL, in->variables, "variables of the template");
     fac_jinja_define(r, "messages", messages(r, in));
-    fac_jinja_define(r, "tools", none);
+    fac_jinja_define(r, "tools", in->tools ? fac_jinja_from_json(r, in->tools, "tools") : none);
     fac_jinja_define(r, "documents", none);
     fac_jinja_define(r, "add_generation_prompt", fac_jinja_bool(in->answer));
     fac_jinja_define(r, "bos_token", fac_jinja_string(in->bos ? in->bos : ""));

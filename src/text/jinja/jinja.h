@@ -223,6 +223,11 @@ void fac_jinja_json(fac_jinja_run *r, fac_jinja_out *to, fac_jinja_value v, int 
 fac_jinja_value fac_jinja_written(const fac_jinja_out *o); /* as a text */
 fac_jinja_text fac_jinja_as_text(fac_jinja_run *r, fac_jinja_value v);
 
+/* ---- json.c: `what` names the text where it is wrong ---- */
+fac_jinja_value fac_jinja_from_json(fac_jinja_run *r, const char *text, const char *what);
+/* The fields of an object into a dict; NULL: as names of the template. */
+void fac_jinja_fields(fac_jinja_run *r, fac_jinja_dict *to, const char *text, const char *what);
+
 /* ---- run.c, evaluate.c, math.c ---- */
 struct fac_jinja_scope {
     fac_jinja_scope *up;
@@ -260,6 +265,8 @@ typedef struct fac_jinja_input {
     const fac_message *messages;
     int n;
     bool answer;
+    const char *tools, *variables;   /* JSON: a list, an object; NULL: none */
+    const char *const *more;         /* of each message an object; NULL: none */
     const char *bos, *eos, *unknown; /* tokens; NULL: there is none */
 } fac_jinja_input;
 typedef struct fac_jinja_result {

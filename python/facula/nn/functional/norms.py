@@ -1,17 +1,33 @@
 """Norms."""
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ... import _facula, functional as T
 from ..._facula import Tensor, apply
+from ...changing import moves
+from ...fused import fuse
 from .common import _words, many
 
 
+@functools.lru_cache(256)
+def _mix(dtype: Any, n: int) -> Callable[..., tuple[Tensor, ...]]:
+    """a times a number + b times a number, of n elements."""
+    return fuse([(dtype, (n,)), (dtype, ()), (dtype, (n,)), (dtype, ())], lambda a, p, b, q: (a * p + b * q,))
+
+
+@functools.lru_cache(256)
+def _norm_words(eps: float, kept: float | None) -> str:
+    return _words(epsilon=eps) if kept is None else _words(epsilon=eps, momentum=kept, training_mode=True)
+
+
 def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """Each channel with mean 0 and variance 1, of the batch in training, else of the running statistics, which training updates."""
+               bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5) -> Tensor:
+    """Each channel with mean 0 and variance 1, of the batch in training, else of the running statistics, which training updates; momentum: a number, or a
+    tensor of one."""
     c = x.shape[1]
     scale = weight if weight is not None else T.ones(c, dtype=x.dtype)
     shift = bias if bias is not None else T.zeros(c, dtype=x.dtype)
@@ -19,18 +35,25 @@ def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | Non
     mean = running_mean if running_mean is not None else T.zeros(c, dtype=x.dtype)
     var = running_var if running_var is not None else T.ones(c, dtype=x.dtype)
     if not own:
-        return apply("batch_norm", _words(epsilon=eps), 0, x, scale, shift, mean, var)
+        return apply("batch_norm", _norm_words(eps, None), 0, x, scale, shift, mean, var)
     n = math.prod(x.shape) // max(c, 1)
     if training and n <= 1:
         raise _facula.ShapeError(f"batch norm: one value for each channel has no variance (shape {x.shape})")
-    attrs = _words(epsilon=eps, momentum=1 - momentum, training_mode=True)
-    y, new_mean, new_var = apply("batch_norm", attrs, 3, x, scale, shift, mean, var)
+    moving = isinstance(momentum, Tensor) or moves("batch_norm", x, momentum)   # then what the batch gives is mixed here
+    y, new_mean, new_var = apply("batch_norm", _norm_words(eps, 0.0 if moving else 1 - momentum), 3, x, scale, shift, mean, var)
     if training and running_mean is not None and running_var is not None:
         before = _facula.set_grad_enabled(False)
         try:
             share = n / (n - 1)                             # PyTorch keeps the variance over one less
+            if moving:
+                running_mean._become(_mix(mean.dtype, c)(new_mean, momentum, mean, 1 - momentum)[0])
+                running_var._become(_mix(var.dtype, c)(new_var, momentum * share, var, 1 - momentum)[0])
+                return y
             running_mean._become(new_mean.detach())
-            running_var._become(new_var.detach() * share + var.detach() * ((1 - share) * (1 - momentum)))
+            if _facula.is_tracing():
+                running_var._become(new_var.detach() * share + var.detach() * ((1 - share) * (1 - momentum)))
+            else:
+                running_var._become(_mix(var.dtype, c)(new_var, share, var, (1 - share) * (1 - momentum))[0])
         finally:
             _facula.set_grad_enabled(before)
     return y

@@ -1,20 +1,26 @@
 """Pools: maxima and means of windows."""
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from ... import functional as T
 from ..._facula import Tensor, apply
-from .common import Size, _words, many
+from .common import Size, _words, fixed, many
+
+
+@functools.lru_cache(1024)
+def _pool_words(n: int, kernel: Size, stride: Size | None, padding: Size, dilation: Size, ceil_mode: bool, include: bool | None) -> str:
+    p = many(padding, n)
+    return _words(kernel=many(kernel, n), stride=many(kernel if stride is None else stride, n), pad=p + p,
+                  dilation=many(dilation, n), ceil_mode=ceil_mode, count_include_pad=include)
 
 
 def _pool(op: str, n: int, x: Tensor, kernel: Size, stride: Size | None, padding: Size, dilation: Size, ceil_mode: bool,
           results: int = 0, include: bool | None = None) -> Any:
     batched = x.ndim == n + 2
-    p = many(padding, n)
-    attrs = _words(kernel=many(kernel, n), stride=many(kernel if stride is None else stride, n), pad=p + p,
-                   dilation=many(dilation, n), ceil_mode=ceil_mode, count_include_pad=include)
+    attrs = _pool_words(n, fixed(kernel), fixed(stride), fixed(padding), fixed(dilation), ceil_mode, include)
     y = apply(f"{op}{n}d", attrs, results, x if batched else x.unsqueeze(0))
     if batched:
         return y

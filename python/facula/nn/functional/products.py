@@ -1,11 +1,14 @@
 """Linear layers and convolutions."""
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ... import _facula, functional as T
 from ..._facula import Tensor, apply
-from .common import Size, _words, many
+from .common import Size, _words, fixed, many
+
+_CONV = ("", "conv1d", "conv2d", "conv3d")
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -18,17 +21,23 @@ def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -
     return y if bias is None else y + bias
 
 
-def _conv(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, padding: Any, dilation: Size, groups: int) -> Tensor:
-    batched = x.ndim == n + 2
-    if x.ndim not in (n + 1, n + 2):
-        raise _facula.ShapeError(f"conv{n}d: an input of shape {x.shape}, {n + 1} or {n + 2} dims were expected")
+@functools.lru_cache(1024)
+def _conv_words(n: int, stride: Size, padding: Any, dilation: Size, groups: int) -> str:
+    """Attributes as text, which is the same in every step."""
     auto = {"same": "same_upper", "valid": None}.get(padding) if isinstance(padding, str) else None
     if isinstance(padding, str) and padding not in ("same", "valid"):
         raise ValueError(f"padding is a number, 'same' or 'valid', not {padding!r}")
     p = [0] * n if isinstance(padding, str) else many(padding, n)
-    attrs = _words(stride=many(stride, n), pad=p + p, dilation=many(dilation, n), groups=groups, auto_pad=auto)
+    return _words(stride=many(stride, n), pad=p + p, dilation=many(dilation, n), groups=groups, auto_pad=auto)
+
+
+def _conv(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, padding: Any, dilation: Size, groups: int) -> Tensor:
+    batched = x.ndim == n + 2
+    if x.ndim not in (n + 1, n + 2):
+        raise _facula.ShapeError(f"conv{n}d: an input of shape {x.shape}, {n + 1} or {n + 2} dims were expected")
+    attrs = _conv_words(n, fixed(stride), fixed(padding), fixed(dilation), groups)
     inputs = [x if batched else x.unsqueeze(0), weight] + ([bias] if bias is not None else [])
-    y = apply(f"conv{n}d", attrs, 0, *inputs)
+    y = apply(_CONV[n], attrs, 0, *inputs)
     return y if batched else y.squeeze(0)
 
 

@@ -1,4 +1,5 @@
-/* Kernels of attention, part of fac_simd, in simd/attention.c.  Queries are the lanes of vectors.
+/* Kernels of attention, part of fac_simd, in simd/lines/attention.c.  Queries are the lanes of
+ * vectors.
  */
 #ifndef FACULA_CPU_ATTENTION_H
 #define FACULA_CPU_ATTENTION_H

@@ -1,4 +1,4 @@
-/* Convolutions of few bits: what simd/bits.c computes in registers, and what the solvers of
+/* Convolutions of few bits: what simd/bits/bits.c computes in registers, and what the solvers of
  * conv2d_basis and conv2d_codes give it.
  *
  * Numbers are planes of bits, pixel after pixel, 32 channels to a word, with zeros around the

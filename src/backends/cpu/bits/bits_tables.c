@@ -74,7 +74,7 @@ bool fac_bit_tables_settle(fac_bit_conv *p) {
     share_out(p);
     if (p->ring > FAC_BIT_RING) return false;
     const int64_t spread = block ? fac_bit_up(p->lookups * group, block) * block : 0;
-    const int64_t counts = FAC_BIT_BESIDE * p->sets * (int64_t)sizeof(int32_t);
+    const int64_t counts = 2 * FAC_BIT_BESIDE * p->sets * (int64_t)sizeof(int32_t);
     p->room_bytes = lines((size_t)(p->width * (spread + counts)) + SLACK);
     const size_t limits = p->codes ? (size_t)1 << p->y_planes : 0;
     p->limits_bytes = lines(limits * (size_t)fac_bit_outputs(p) * sizeof(int16_t));

@@ -1,4 +1,4 @@
-/* Convolutions of bits by tables: what simd/bits_tables.c computes in registers.
+/* Convolutions of bits by tables: what simd/bits/bits_tables.c computes in registers.
  *
  * Of some channels of a pixel, 4 or 6, a table has the sum of each subset, in bytes; the bits of
  * a weight of these channels say which entry it needs.  So one look-up takes the place of as many

@@ -57,20 +57,17 @@ typedef struct area {
     fac_bit_finish end; /* scratch */
 } area;
 
-static void codes_of(const work *w, const fac_bit_strip *s, const int32_t *windows, int64_t part,
-                     const uint16_t *sums, int64_t plane) {
+/* Codes of a part, of whose strips sums, windows and the place are still to come. */
+static fac_bit_compare codes_of(const work *w, int64_t part, int64_t plane) {
     const fac_bit_conv *p = w->j->p;
     const fac_bit_finish *end = &w->j->end;
-    const int64_t of_group = p->parts / p->groups, K = p->groups * p->K;
+    const int64_t of_group = p->parts / p->groups;
     const int64_t first = part % of_group * FAC_TABLE_OUTPUTS, k = part / of_group * p->K + first;
     const int64_t channels = fac_bit_least(p->K - first, FAC_TABLE_OUTPUTS);
-    const int64_t at = (s->image * p->P + s->row) * p->Q + s->column;
-    fac_bit_compare t = { .sums = sums,
-                          .n = (int)p->run,
+    fac_bit_compare t = { .n = (int)p->run,
                           .words = (int)fac_bit_up(channels, FAC_BIT_WORD),
-                          .windows = windows,
                           .of_weights = p->of_weights,
-                          .plane = plane,
+                          .plane = plane * FAC_BIT_RUN * FAC_TABLE_OUTPUTS,
                           .f_row = fac_bit_outputs(p),
                           .f = w->j->f + part * FAC_TABLE_OUTPUTS,
                           .b = w->j->b + part * FAC_TABLE_OUTPUTS,
@@ -79,14 +76,30 @@ static void codes_of(const work *w, const fac_bit_strip *s, const int32_t *windo
                           .limits = w->limits ? w->limits + part * FAC_TABLE_OUTPUTS : NULL,
                           .limits_row = fac_bit_outputs(p),
                           .codes = &w->j->y,
-                          .q = w->j->d->q + at * fac_bit_up(K, FAC_BIT_WORD) + k / FAC_BIT_WORD,
+                          .q = w->j->d->q + k / FAC_BIT_WORD,
                           .q_pixel = end->q_pixel / (int64_t)sizeof(uint32_t),
                           .q_plane = end->q_plane / (int64_t)sizeof(uint32_t) };
     for (int i = 0; i < t.words; i++) {
         const int64_t left = channels - i * FAC_BIT_WORD;
         t.valid[i] = left < FAC_BIT_WORD ? (1u << left) - 1 : ~0u;
     }
-    p->table->compare(&t);
+    return t;
+}
+
+/* Strips below each other, of one set. */
+static void write_codes(const work *w, const area *a, window_counts *windows, int64_t part,
+                        fac_bit_table_sums *sums, int64_t plane) {
+    const fac_bit_conv *p = w->j->p;
+    const fac_bit_strip *s = &a->strip;
+    const fac_bit_compare all = codes_of(w, part, plane);
+    fac_bit_compare t = all;
+    for (int y = 0; y < a->rows; y++) {
+        const int64_t at = (s->image * p->P + s->row + y) * p->Q + s->column;
+        t.sums = sums[y][0];
+        t.windows = windows[y];
+        t.q = all.q + at * t.q_pixel;
+        p->table->compare(&t);
+    }
 }
 
 /* `sums` are of plane 0 of weights, those of a plane and of a set follow `each`, `set` later. */
@@ -94,10 +107,6 @@ static void finish_strip(const work *w, area *a, const fac_bit_strip *s, const i
                          int64_t part, fac_bit_table_sums *sums, int64_t each, int64_t set) {
     const fac_bit_conv *p = w->j->p;
     int32_t acc[FAC_BIT_PLANES * PLANE] __attribute__((aligned(64)));
-    if (w->codes) {
-        codes_of(w, s, windows, part, sums[0][0], each * FAC_BIT_RUN * FAC_TABLE_OUTPUTS);
-        return;
-    }
     for (int m = 0; m < p->of_weights; m++)
         for (int k = 0; k < p->sets; k++)
             p->table->put(sums[m * each + k * set][0], (int)p->run, acc + m * PLANE + k * SET);
@@ -138,11 +147,13 @@ static void do_parts(const work *w, area *a, window_counts *windows, int64_t par
         }
         m += 1 + both;
     }
-    for (int y = 0; y < a->rows; y++) {
-        const fac_bit_strip s = { a->strip.image, a->strip.row + y, a->strip.column };
-        for (int i = 0; i <= two; i++)
-            finish_strip(w, a, &s, windows[y], part + i, sums + i * p->of_weights * plane + y,
-                         plane, set);
+    for (int i = 0; i <= two; i++) {
+        fac_bit_table_sums *of = sums + i * p->of_weights * plane;
+        if (w->codes) write_codes(w, a, windows, part + i, of, plane);
+        for (int y = 0; y < a->rows && !w->codes; y++) {
+            const fac_bit_strip s = { a->strip.image, a->strip.row + y, a->strip.column };
+            finish_strip(w, a, &s, windows[y], part + i, of + y, plane, set);
+        }
     }
 }
 
@@ -161,12 +172,16 @@ static void add_rows(const work *w, int64_t image, int64_t group, int64_t row, i
     }
 }
 
-static void add_columns(const fac_bit_conv *p, const int32_t *from, int64_t column, int32_t *to) {
-    memset(to, 0, sizeof(window_counts));
-    for (int k = 0; k < p->sets; k++, from += p->width, to += FAC_BIT_RUN)
+/* What windows of a row have, of the counts of its columns, for each set. */
+static void add_columns(const fac_bit_conv *p, const int32_t *from, int32_t *to) {
+    memset(to, 0, (size_t)(p->sets * p->width) * sizeof *to);
+    for (int k = 0; k < p->sets; k++, from += p->width, to += p->width)
         for (int64_t s = 0; s < p->S; s++) {
-            const int32_t *at = from + column * p->stride[1] + s * p->dilation[1];
-            for (int64_t i = 0; i < p->run; i++) to[i] += at[i * p->stride[1]];
+            const int32_t *at = from + s * p->dilation[1];
+            if (p->stride[1] == 1)
+                for (int64_t i = 0; i < p->Q; i++) to[i] += at[i];
+            else
+                for (int64_t i = 0; i < p->Q; i++) to[i] += at[i * p->stride[1]];
         }
 }
 
@@ -175,12 +190,19 @@ static void do_rows(const work *w, int64_t image, int64_t row, int64_t from, int
                     int32_t *counts) {
     const fac_bit_conv *p = w->j->p;
     const int64_t group = from / (p->parts / p->groups), each = p->sets * p->width;
-    for (int y = 0; y < a->rows; y++) add_rows(w, image, group, row + y, counts + y * each);
+    int32_t *all = counts + a->rows * each;
+    for (int y = 0; y < a->rows; y++) {
+        add_rows(w, image, group, row + y, counts + y * each);
+        add_columns(p, counts + y * each, all + y * each);
+    }
     for (int64_t column = 0; column < p->Q; column += p->run) {
         window_counts windows[FAC_BIT_BESIDE];
         a->strip = (fac_bit_strip){ image, row, fac_bit_least(column, p->Q - p->run) };
         for (int y = 0; y < a->rows; y++)
-            add_columns(p, counts + y * each, a->strip.column, windows[y]);
+            for (int k = 0; k < p->sets; k++)
+                memcpy(windows[y] + k * FAC_BIT_RUN,
+                       all + y * each + k * p->width + a->strip.column,
+                       (size_t)p->run * sizeof *all);
         for (int64_t part = from; part < to;) {
             const bool two = p->table->pairs && part + 1 < to && p->of_weights == 1;
             do_parts(w, a, windows, part, two);
@@ -195,7 +217,7 @@ static void do_groups(const work *w, int64_t image, int64_t row, int rows, const
     const fac_bit_conv *p = w->j->p;
     const int64_t of_group = p->parts / p->groups;
     int32_t *counts = (int32_t *)(void *)(w->room + (size_t)(thread + 1) * p->room_bytes) -
-                      FAC_BIT_BESIDE * p->sets * p->width;
+                      2 * FAC_BIT_BESIDE * p->sets * p->width;
     area a = { .rows = rows, .x = x, .end = w->j->end };
     while (from < to) {
         const int64_t end = fac_bit_least(to, (from / of_group + 1) * of_group);

@@ -1,5 +1,6 @@
-/* Products and convolutions of bytes with sums in i32: what simd/bytes.c computes in registers, and
- * what the solvers of conv_integer, qlinear_conv, matmul_integer and qlinear_matmul share.
+/* Products and convolutions of bytes with sums in i32: what simd/bytes/bytes.c computes in
+ * registers, and what the solvers of conv_integer, qlinear_conv, matmul_integer and qlinear_matmul
+ * share.
  *
  * Pixels have their channels side by side, u8; weights are s8 in the order of the dot products,
  * four channels to a 32-bit lane.  What is stored otherwise is brought there: i8 pixels by 128 up,

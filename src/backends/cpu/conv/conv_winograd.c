@@ -2,8 +2,8 @@
  * multiplications, on blocked images; conv2d/winograd_2x2_strided and _4x4_strided: 3 x 3 of stride
  * 2, of whole blocks of channels; conv2d_max_pool likewise but for these, 2 x 2 windows being
  * pooled on the way out, and conv2d_grad_x likewise but for the last three (conv_common.h).  Groups
- * of whole channel blocks one after the other (simd/winograd.c has the mathematics; Lavin and Gray,
- * "Fast algorithms for convolutional neural networks", CVPR 2016).
+ * of whole channel blocks one after the other (simd/conv/winograd.c has the mathematics; Lavin and
+ * Gray, "Fast algorithms for convolutional neural networks", CVPR 2016).
  *
  *   V[point][c][tile] = inputs transformed     M[point][k][tile] = sum over c of U[point][k][c]
  *       V[point][c][tile]     y = M back
@@ -25,6 +25,7 @@
  * weights are packed. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_winograd.h"
 #include "cpu_solvers.h"
@@ -330,10 +331,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/winograd: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->turned = fac_conv_turned(p);
     q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout;
@@ -343,8 +343,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 /* ---- weights ---- */
 
 static uint64_t pack_key(const void *plan_, int input) {
@@ -369,7 +367,8 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 /* clang-format off */
 #define SOLVER(of, name_, kind) \
     .name = #of "/winograd_" name_, .op = &fac_op_##of, .how = &(const int){ kind }, \
-    .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run
+    .offer = offer, .make = make, .done = fac_solver_done, .pack_key = pack_key, \
+    .pack = pack, .run = run
 const fac_solver fac_cpu_conv_winograd_2x2 = { .rank = 20,
     SOLVER(conv2d, "2x2", FAC_WINOGRAD_2_3) };
 const fac_solver fac_cpu_conv_winograd_4x4 = { .rank = 10,

@@ -27,7 +27,7 @@ static inline fac_tiles fac_tiles_of(const fac_winograd *w, const fac_conv_geom 
 static inline int64_t fac_tiles_points(const fac_tiles *t) { return t->n * t->n; }
 
 /* Planes of V and U: one at each point, of stride 2 four, but half as many at infinity
- * (simd/winograd.c). */
+ * (simd/conv/winograd.c). */
 static inline int64_t fac_tiles_planes(const fac_tiles *t) { return t->window * t->window; }
 static inline int64_t fac_tiles_depth(const fac_tiles *t, int64_t point) {
     return t->stride == 1 ? 1
@@ -55,6 +55,6 @@ typedef float fac_tile_copy[FAC_WINOGRAD_WINDOW * FAC_WINOGRAD_WINDOW * FAC_WINO
 const float *fac_tile_window(const fac_plane *p, int64_t y, int64_t x, int64_t m, float *copy,
                              int64_t *row);
 
-/* G of simd/winograd.c. */
+/* G of simd/conv/winograd.c. */
 void fac_winograd_filters(const fac_winograd *w, fac_winograd_matrix *G);
 #endif

@@ -42,6 +42,11 @@ static int choices(choice to[3]) {
     return n;
 }
 
+static void append(fac_error *err, const char *name, bool first) {
+    const size_t used = strlen(err->text);
+    snprintf(err->text + used, sizeof err->text - used, "%s%s", first ? "" : ", ", name);
+}
+
 fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *err) {
     choice c[3];
     int n = choices(c), from = 0;
@@ -50,9 +55,12 @@ fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *er
         while (from < n && strcmp(c[from].simd->name, at_most) &&
                !(from == n - 1 && !strcmp(at_most, "portable")))
             from++;
-        if (from == n)
-            return fac_raise(err, FAC_E_ARGUMENT,
-                             "instruction set \"%s\": this build has none of that name", at_most);
+        if (from == n) {
+            fac_raise(err, FAC_E_ARGUMENT, "instruction set \"%s\": this build has ", at_most);
+            for (int i = 0; i < n && err; i++) append(err, c[i].simd->name, !i);
+            if (err && strcmp(c[n - 1].simd->name, "portable")) append(err, "portable", false);
+            return FAC_E_ARGUMENT;
+        }
     }
     while (!c[from].here) from++;
     *out = c[from].simd;

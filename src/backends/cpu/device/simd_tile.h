@@ -1,5 +1,5 @@
-/* Kernels of register tiles: of convolutions and matrix products (simd/tile.c), and of gradients of
- * weights (simd/outer.c).  See simd.h for what all kernels have in common. */
+/* Kernels of register tiles: of convolutions and matrix products (simd/product/tile.c), and of
+ * gradients of weights (simd/product/outer.c).  See simd.h for what all kernels have in common. */
 #ifndef FACULA_CPU_SIMD_TILE_H
 #define FACULA_CPU_SIMD_TILE_H
 #include <stdbool.h>

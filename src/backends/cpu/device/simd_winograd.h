@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include "backends/cpu/device/simd_tile.h"
 
-/* Transforms of Winograd convolution (simd/winograd.c): `out` x `out` outputs of a `kernel` x
+/* Transforms of Winograd convolution (simd/conv/winograd.c): `out` x `out` outputs of a `kernel` x
  * `kernel` kernel by products at n x n points, n = out + (kernel - 1) / stride.  v: the elements of
  * one channel block at these points, v_point apart. */
 typedef struct fac_winograd_tile {
@@ -53,7 +53,7 @@ enum {
     FAC_WINOGRADS
 }; /* outputs, kernel */
 
-/* The same along one row only, for images with few channels (simd/winograd_row.c): tiles of 4
+/* The same along one row only, for images with few channels (simd/conv/winograd_row.c): tiles of 4
  * outputs of a kernel of `taps` columns and a stride, made of `points` products: in() writes them
  * for tiles side by side from the pixels of a row, pixel 4 stride t + c being x[c x_column + t] (up
  * to one tile more than asked for, and all in whole vectors); sums() multiplies them with

@@ -1,5 +1,5 @@
 /* Kernels that read and write memory in order, of one instruction set: reductions, softmax,
- * normalization.  Part of fac_simd; compiled from simd/streams.c and simd/half.c. */
+ * normalization.  Part of fac_simd; compiled from simd/lines/streams.c and simd/half.c. */
 #ifndef FACULA_CPU_STREAMS_H
 #define FACULA_CPU_STREAMS_H
 #include <stdbool.h>
@@ -40,13 +40,19 @@ typedef struct fac_adam_numbers {
 typedef void fac_adam_kernel(const fac_adam_numbers *t, const float *g, const float *const in[3],
                              float *const out[3], int64_t n);
 
-/* simd/short_rows.c.  sums[r] = sum of row r, of n elements side by side, a multiple of FAC_SHORT,
- * in f64 */
+/* simd/lines/short_rows.c.  sums[r] = sum of row r, of n elements side by side, a multiple of
+ * FAC_SHORT, in f64 */
 enum { FAC_SHORT = 8 };
 typedef void fac_short_sums(const float *x, int64_t n, int64_t rows, double *sums);
 
-/* simd/lines_grad.c.  A line of a layer norm; dscale and dbias, to which is added, are both there
- * or NULL. */
+/* simd/lines/level_sums.c.  Level k is of numbers above threshold[k - 1] and not above
+ * threshold[k], of which there are levels - 1 > 0 in rising order.  To count[k] and sum[k] is added
+ * what x has. */
+typedef void fac_level_kernel(const float *x, int64_t n, const float *threshold, int levels,
+                              double *count, double *sum);
+
+/* simd/lines/lines_grad.c.  A line of a layer norm; dscale and dbias, to which is added, are both
+ * there or NULL. */
 typedef struct fac_norm_line {
     const float *x, *dy, *scale; /* scale: NULL: 1 */
     float *dscale, *dbias, mean, inverse;
@@ -97,6 +103,7 @@ typedef struct fac_streams {
     fac_turn_kernel *turn_past;
     const fac_line_grads *grads;
     fac_short_sums *short_sums;
+    fac_level_kernel *level_sums;
 } fac_streams;
 enum { FAC_LINES = 256 };
 

@@ -15,11 +15,13 @@
 #include "cl_conv_depthwise_grad.h"
 #include "cl_conv_depthwise_rows.h"
 #include "cl_conv_grouped.h"
+#include "cl_conv_taps.h"
 
 enum {
     FEW = 32,
     LOCAL = 40 << 10
 }; /* channels that are read for one of the result; bytes of their weights */
+enum { SEVEN = 7 }; /* columns of a wide tile */
 enum { SMALL = 9, TAPS = 64, TAPS_BY_W = 25, SUM_GROUP = 128, SUM_WIDE = 16, SPLIT_WAVES = 2 };
 
 typedef struct depthwise {
@@ -73,11 +75,14 @@ static void flip(depthwise *d) {
     d->flipped = true;
 }
 
-/* As measured on an H200. */
+/* As measured on an H200; variants of quads.c. */
 static int favourite(const depthwise *d) {
     const fac_conv_geom *g = &d->g;
     if (d->kind == FAC_CL_GRAD_W) return 1;
-    if (d->kind == FAC_CL_FORWARD && d->q.goes && g->R * g->S > SMALL) return 13;
+    if (d->kind == FAC_CL_FORWARD && d->q.goes && g->R * g->S > SMALL) {
+        if (g->Q <= SEVEN) return 6;
+        return g->Q % SEVEN ? 3 : 19;
+    }
     if (d->kind == FAC_CL_GRAD_X || d->read > 1 || g->R * g->S > SMALL) return 2;
     return g->stride[1] > 1 || g->stride[2] > 1 ? 5 : 2;
 }
@@ -151,10 +156,14 @@ static fac_status new_call(fac_opencl *o, fac_cl_plan *plan, const depthwise *d,
     fac_text text = { 0 };
     fac_text_add(&text, define);
     fac_cl_tiling tiling = d->q;
-    /* which is inline PTX; larger windows would be loaded as a whole, beyond the registers */
-    tiling.ptx = d->g.R * d->g.S <= SMALL && fac_cl_has_path(o, FAC_CL_MMA);
+    /* which is inline PTX; where sums are not kept in their order (MADE4), larger windows would be
+     * loaded as a whole, beyond the registers */
+    const bool ordered = d->read == 1 && d->kind != FAC_CL_GRAD_W;
+    tiling.ptx = (ordered || d->g.R * d->g.S <= SMALL) && fac_cl_has_path(o, FAC_CL_MMA);
     fac_cl_tiling_text(&tiling, in, out, &text);
     if (d->kind != FAC_CL_GRAD_W) text.failed |= !fac_cl_tail_text(&d->tail, o->limits.fp64, &text);
+    if (source == fac_kernel_conv_depthwise || source == fac_kernel_conv_depthwise_rows)
+        fac_text_add(&text, fac_kernel_conv_taps);
     fac_text_add(&text, source);
     fac_status status =
         fac_cl_call_text(o, plan, &text, "-cl-single-precision-constant", name, c, err);

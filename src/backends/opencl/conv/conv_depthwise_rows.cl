@@ -10,18 +10,17 @@ typedef struct {
     EXTRA_STEPS
 } numbers;
 
-#define TAPS (KR * KS)
 #define BEGUN ((KR - 1) / SR) /* rows of the result that the next turn goes on with */
 #ifdef FLIPPED
-#define TAP(r, k) tap[(TAPS - 1 - ((r)*KS + (k))) * lanes]
+#define TAP(r, k) tap[(TAPS - 1 - ((r)*KS + (k))) * (lanes + 1)]
 #else
-#define TAP(r, k) tap[((r)*KS + (k)) * lanes]
+#define TAP(r, k) tap[((r)*KS + (k)) * (lanes + 1)]
 #endif
 
 kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void depthwise_rows(
     const numbers s, global const MEMORY(IN) *restrict x, global const MEMORY(IN) *restrict w,
     global MEMORY(OUT) * y EXTRA_PARAMS) {
-    local float taps[TAPS * LANES * 4] __attribute__((aligned(16)));
+    local float taps[TAPS * (LANES + 1) * 4] __attribute__((aligned(16)));
     const int id = get_local_id(0), lanes = s.g.lanes, across = s.g.across, blocks = s.g.blocks,
               tile = id / lanes;
     const int rows = s.rows, block = get_group_id(0) % blocks, base = block * lanes * 4;
@@ -38,11 +37,7 @@ kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void depthwise_rows(
     float4 seen[2][COLUMNS], sum[BEGUN + TP][TQ];
     x += s.x + at.image * s.g.in.step.n + at.channel;
     SEE_ROW(seen[0], x, h0, w0, s.g, end, 0);
-    for (int i = id; i < lanes * 4 * TAPS; i += GROUP) {
-        const int channel = i / TAPS, t = i % TAPS;
-        if (base + channel < s.g.channels)
-            taps[t * lanes * 4 + channel] = LOAD1(IN, w, s.w + (base + channel) * (long)TAPS + t);
-    }
+    bring_taps(taps, w, s.w, lanes * 4, base, s.g.channels);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (!live) return;
     volatile local const float4 *tap =
@@ -66,6 +61,8 @@ kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void depthwise_rows(
                     UNROLL
                     for (int j = 0; j < TQ; j++) sum[i][j] += seen[a % 2][j * SS + k * DS] * t;
                 }
+                UNROLL
+                for (int j = 0; j < TQ; j++) MADE4(sum[i][j]);
             }
             UNROLL
             for (int i = 0; i < BEGUN + TP; i++) {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "backends/opencl/device/build.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/file/file.h"
 
 fac_status fac_cl_write_text(const char *folder, const char *source, const char *options,
                              fac_error *err) {

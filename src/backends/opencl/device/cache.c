@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backends/opencl/device/cache.h"
-#include "base/cache.h"
-#include "base/file.h"
+#include "base/file/cache.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 
 static const size_t limit = (size_t)256 << 20;

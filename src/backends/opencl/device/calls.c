@@ -167,7 +167,6 @@ fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source,
     if (strstr(source, "FAC_DOT")) fac_cl_dot_text(o, &text, &all);
     fac_text_add(&text, fac_kernel_elements);
     fac_text_add(&text, source);
-    fac_text_add(&all, fac_cl_option_bf16(o));
     text.failed |= options->failed | all.failed;
     fac_status status = fac_cl_call_text(o, plan, &text, all.s ? all.s : "", name, out, err);
     fac_text_free(&all);
@@ -248,10 +247,6 @@ void fac_cl_option_wide(const fac_problem *p, fac_text *options) {
     if (wide) fac_text_add(options, " -DWIDE");
 }
 
-const char *fac_cl_option_bf16(fac_opencl *o) {
-    return fac_cl_has_path(o, FAC_CL_MMA) ? " -DFAC_NV_BF16" : "";
-}
-
 int fac_cl_width(const fac_opencl *o, fac_dtype computing) {
     if (o->limits.gpu) return 1;
     return computing == FAC_F32 ? 16 : 8;
@@ -268,12 +263,17 @@ void fac_cl_plan_done(fac_device *d, void *arg) {
     fac_release(plan);
 }
 
-fac_status fac_cl_plan_run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
+fac_status fac_cl_plan_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
                            fac_span work, fac_error *err) {
+    return fac_cl_plan_run_from(plan, 0, d, in, out, work, err);
+}
+
+fac_status fac_cl_plan_run_from(const void *arg, int first, fac_device *d, const fac_span *in,
+                                const fac_span *out, fac_span work, fac_error *err) {
     const fac_cl_plan *plan = arg;
     fac_opencl *o = fac_opencl_of(d);
     fac_span complaints = { 0 };
-    for (int i = 0; i < plan->calls; i++) {
+    for (int i = first; i < plan->calls; i++) {
         const fac_cl_call *c = &plan->call[i];
         int64_t words[FAC_CL_BUFFERS + FAC_CL_NUMBERS];
         fac_cl_arg args[1 + FAC_CL_BUFFERS];

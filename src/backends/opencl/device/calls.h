@@ -108,10 +108,6 @@ fac_status fac_cl_plan_counters(fac_opencl *o, fac_cl_plan *plan, size_t n, fac_
 /* Whether places in all operands fit 31 bits; the option says so otherwise. */
 void fac_cl_option_wide(const fac_problem *p, fac_text *options);
 
-/* Whether kernels may use NVIDIA's instruction that rounds to bf16, as an option: "" or "
- * -DFAC_NV_BF16". */
-const char *fac_cl_option_bf16(fac_opencl *o);
-
 /* V of elements.cl. */
 int fac_cl_width(const fac_opencl *o, fac_dtype computing);
 
@@ -120,4 +116,7 @@ int fac_cl_width(const fac_opencl *o, fac_dtype computing);
 void fac_cl_plan_done(fac_device *d, void *plan);
 fac_status fac_cl_plan_run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
                            fac_span work, fac_error *err);
+/* Without the calls before this one. */
+fac_status fac_cl_plan_run_from(const void *plan, int first, fac_device *d, const fac_span *in,
+                                const fac_span *out, fac_span work, fac_error *err);
 #endif

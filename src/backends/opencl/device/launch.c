@@ -5,8 +5,10 @@
 #include <string.h>
 #include "backends/opencl/device/clock.h"
 #include "backends/opencl/device/launch.h"
+#include "backends/opencl/device/probe.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 enum { EVENT_EVERY = 64 };
 
@@ -29,9 +31,13 @@ typedef struct fac_cl_setting {
 fac_status fac_cl_kernel_new(fac_opencl *o, const char *source, const char *options,
                              const char *name, fac_cl_kernel *out, fac_error *err) {
     fac_cl_kernel k = { .name = name, .setting = fac_alloc(1, sizeof(setting)) };
+    fac_text all = { 0 };
+    fac_text_print(&all, "%s%s", options, fac_cl_has_path(o, FAC_CL_MMA) ? " -DFAC_NV_BF16" : "");
     fac_status status =
-        k.setting ? fac_cl_build_get(o, source, options, &k.build, err)
-                  : fac_raise(err, FAC_E_NOMEM, "%s: no memory for a kernel", o->device.name);
+        k.setting && !all.failed
+            ? fac_cl_build_get(o, source, all.s, &k.build, err)
+            : fac_raise(err, FAC_E_NOMEM, "%s: no memory for a kernel", o->device.name);
+    fac_text_free(&all);
     *out = k;
     if (status) fac_cl_kernel_free(o, out);
     return status;

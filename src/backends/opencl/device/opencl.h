@@ -153,7 +153,7 @@ void fac_cl_tell_paths(fac_device *d, fac_fact *tell, void *self);
 fac_hash fac_cl_program_key(const fac_opencl *o, const char *source, const char *options);
 /* Source text after kernels/prelude.cl, with options: found in the cache on disk, or compiled.
  * FAC_E_DEVICE with the compiler's own words. */
-/* (Text with instructions of sm_90a: nvidia/ptx.c.) */
+/* (Text with instructions of sm_90a: nvidia/unit/ptx.c.) */
 fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options,
                           cl_program *out, bool *found, fac_error *err);
 /* What the driver keeps of a built program; fac_release; NULL: it gives nothing. */

@@ -233,15 +233,20 @@ static inline ushort fac_bits_bf16(float v) {  /* of two: of one it is as slow a
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(0.0f), "f"(v));
     return (ushort)bits;
 }
+static inline float fac_round_bf16(float v) {
+    uint bits;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(v), "f"(0.0f));
+    return as_float(bits);
+}
 #else
 static inline ushort fac_bits_bf16(float v) {
     uint u = as_uint(v);
     return v != v ? (ushort)(u >> 16 | 64) : (ushort)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+static inline float fac_round_bf16(float v) { return fac_from_bf16(fac_bits_bf16(v)); }
 #endif
 /* Of what was rounded before. */
 static inline ushort fac_top_bf16(float v) { return (ushort)(as_uint(v) >> 16); }
-static inline float fac_round_bf16(float v) { return fac_from_bf16(fac_bits_bf16(v)); }
 static inline float fac_load_bf16(global const ushort *x, ulong i) { return fac_from_bf16(x[i]); }
 static inline void  fac_store_bf16(global ushort *x, ulong i, float v) { x[i] = fac_bits_bf16(v); }
 

@@ -23,7 +23,7 @@ typedef enum fac_cl_path {
     FAC_CL_LOCAL_99,       /* NVIDIA: groups with 99 KiB of local memory (sm_86) */
     FAC_CL_LOCAL_163,      /* NVIDIA: with 163 KiB (sm_80)                      */
     FAC_CL_FENCES, /* NVIDIA: groups that see what others wrote, by inline PTX (kernels/last.cl) */
-    FAC_CL_RELAY,  /* NVIDIA: groups that meet within a launch (nvidia/relay.h) */
+    FAC_CL_RELAY,  /* NVIDIA: groups that meet within a launch (nvidia/relay/relay.h) */
     FAC_CL_PATHS
 } fac_cl_path;
 

@@ -303,7 +303,6 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
     const int ahead = ahead_of(o, p, e, sets, near, rest);
     add_kernel(&text, p, w, e, sets, near, ahead, rest);
     fac_text_add(&options, e->doubles ? "" : "-cl-single-precision-constant");
-    fac_text_add(&options, fac_cl_option_bf16(o));
     text.failed |= options.failed;
     fac_status status =
         fac_cl_call_text(o, plan, &text, options.s ? options.s : "", "elementwise", &c, err);

@@ -353,7 +353,10 @@ static bool add_body(writer *w, const fac_graph *g, const char *const *in) {
     if (v < 0) return false;
     snprintf(name, sizeof name, "v%d", v);
     fac_text_print(&w->body, "        const %s result = ", type_name(natural(t)));
-    add_rounded(&w->body, w->v[v].as, t, name);
+    if (w->v[v].dtype == t && w->v[v].as == natural(t))
+        fac_text_add(&w->body, name); /* it was rounded when it was made */
+    else
+        add_rounded(&w->body, w->v[v].as, t, name);
     fac_text_add(&w->body, ";\n");
     return true;
 }

@@ -8,6 +8,7 @@
 #include "op_list.h"
 
 enum { GROUP = 64, CACHE = 0, ROWS, AT };
+enum { KEEP, WRITE }; /* calls */
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
@@ -51,10 +52,18 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return fac_cl_plan_make(d, p, 2, add, out, err);
 }
 
+/* Where the cache lies at its place already, there is nothing to keep. */
+static fac_status run(const void *plan, fac_device *d, const fac_span *in, const fac_span *out,
+                      fac_span work, fac_error *err) {
+    const bool there =
+        in[CACHE].memory == out[0].memory && fac_cl_at(in[CACHE]) == fac_cl_at(out[0]);
+    return fac_cl_plan_run_from(plan, there ? WRITE : KEEP, d, in, out, work, err);
+}
+
 const fac_solver fac_cl_cache_write = { .name = "cache_write",
                                         .op = &fac_op_cache_write,
                                         .rank = 131,
                                         .offer = offer,
                                         .make = make,
                                         .done = fac_cl_plan_done,
-                                        .run = fac_cl_plan_run };
+                                        .run = run };

@@ -1,5 +1,5 @@
 /* Rows written into a cache, cache B,G,T,D, rows B,G,Q,D:
- *   keep   y is the cache; nothing to do where it lies there already
+ *   keep   y is the cache
  *   rows   then its rows, unless one of them would stand outside, which is told (index.cl)
  * Options: those of elements.cl; M: unsigned, as wide as an element; I: the type of at. */
 typedef struct { long cache, rows, at, y, told, step, count, groups, T_, Q, D; } numbers;
@@ -8,7 +8,7 @@ typedef struct { long cache, rows, at, y, told, step, count, groups, T_, Q, D; }
 
 kernel void keep(OPERANDS) {
     const pos e = (pos)get_global_id(0);
-    if (e >= (pos)s.count || cache + s.cache == y + s.y) return;
+    if (e >= (pos)s.count) return;
     y[s.y + e] = cache[s.cache + e];
 }
 

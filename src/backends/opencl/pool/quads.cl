@@ -110,9 +110,14 @@ static inline spot spot_of(const quads *g) {
  * is none. */
 #define FETCH4(tag, p, there, fill) FAC_CAT(fetch4_, tag)(p, there, fill)
 #ifdef PTX
+#if KR * KS > 9 /* in the order of the text */
+#define FETCH_ASM asm volatile
+#else
+#define FETCH_ASM asm
+#endif
 static inline float4 fetch4_f32(global const float *p, bool there, float fill) {
     float4 v;
-    asm("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.f32 %0, %6;\nmov.f32 %1, %6;\n"
+    FETCH_ASM("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\nmov.f32 %0, %6;\nmov.f32 %1, %6;\n"
         "mov.f32 %2, %6;\nmov.f32 %3, %6;\n"
         "@p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];\n}"
         : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
@@ -122,7 +127,7 @@ static inline float4 fetch4_f32(global const float *p, bool there, float fill) {
 static inline float4 fetch4_bf16(global const ushort *p, bool there, float fill) {
     const uint one = as_uint(fill) & 0xffff0000, both = one | one >> 16;
     uint2 two;
-    asm("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\nmov.b32 %0, %4;\nmov.b32 %1, %4;\n"
+    FETCH_ASM("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\nmov.b32 %0, %4;\nmov.b32 %1, %4;\n"
         "@p ld.global.nc.v2.u32 {%0, %1}, [%2];\n}"
         : "=r"(two.x), "=r"(two.y)
         : "l"(p), "r"((int)there), "r"(both));
@@ -133,6 +138,15 @@ static inline float4 fetch4_bf16(global const ushort *p, bool there, float fill)
 #define fetch4_bf16(p, there, fill) ((there) ? load4_bf16(p) : (float4)(fill))
 #endif
 #define fetch4_f16(p, there, fill) ((there) ? load4_f16(p) : (float4)(fill))
+
+/* Sums of four channels are made before what follows is begun: of large windows NVIDIA's compiler
+ * would put off all products until all rows are there, which no registers can hold. */
+#if defined(PTX) && KR * KS > 9
+#define MADE4(sum) \
+    asm volatile("" : "+f"((sum).x), "+f"((sum).y), "+f"((sum).z), "+f"((sum).w))
+#else
+#define MADE4(sum)
+#endif
 
 /* COLUMNS pixels of a row of `in`, which has so many rows; `fill` where there are none.  Without
  * branches, so that the next row is on its way while this one is worked on. */

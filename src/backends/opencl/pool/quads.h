@@ -49,7 +49,7 @@ typedef struct fac_cl_tiling {
 } fac_cl_tiling;
 /* Fills in how it is cut.  variant: 0 by the size of the work, else from 1 to FAC_CL_QUAD_VARIANTS;
  * false: no such one here. */
-enum { FAC_CL_QUAD_VARIANTS = 16 };
+enum { FAC_CL_QUAD_VARIANTS = 19 };
 bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q);
 void fac_cl_tiling_text(const fac_cl_tiling *q, fac_dtype in, fac_dtype out, fac_text *to);
 /* `quads` of the kernel, and the range. */

@@ -1,8 +1,15 @@
-/* What weights in blocks of few bits stand for.  Option: TYPE_*. */
+/* What weights in blocks of few bits stand for.  Option: TYPE_*.  Four bytes come as few accesses
+ * as the size of a block allows. */
 #define HALF(p) vload_half(0, (global const half *)(p))
-#define FOUR(p) convert_float4(vload4(0, p))
-#define LOW(p) convert_float4(vload4(0, p) & (uchar4)(15))
-#define HIGH(p) convert_float4(vload4(0, p) >> (uchar4)(4))
+#if BYTES % 4 == 0
+#define WORD(p) as_uchar4(*(global const uint *)(p))
+#else
+#define SHORTS(p) ((global const ushort *)(p))
+#define WORD(p) as_uchar4((ushort2)(SHORTS(p)[0], SHORTS(p)[1]))
+#endif
+#define FOUR(p) convert_float4(as_char4(WORD(p)))
+#define LOW(p) convert_float4(WORD(p) & (uchar4)(15))
+#define HIGH(p) convert_float4(WORD(p) >> (uchar4)(4))
 
 /* Numbers at .. at + 3 and at + apart .. of the block. */
 typedef struct { float4 a, b; int at, apart; } unit;
@@ -45,8 +52,9 @@ unit unit_of(global const uchar *w, const int u) {
     v.apart = 32;
 #elif defined(TYPE_Q6_K)
     const int n = u / 16, t = u % 16 / 4, c = u % 4 * 8; /* from 128 n + 32 t + c on */
-    const uchar8 low = vload8(0, w + 64 * n + 32 * (t & 1) + c);
-    const uchar8 high = vload8(0, w + 128 + 32 * n + c);
+    global const uchar *below = w + 64 * n + 32 * (t & 1) + c, *above = w + 128 + 32 * n + c;
+    const uchar8 low = (uchar8)(WORD(below), WORD(below + 4));
+    const uchar8 high = (uchar8)(WORD(above), WORD(above + 4));
     const uchar8 four = t < 2 ? low & (uchar8)(15) : low >> (uchar8)(4);
     const uchar8 two = (high >> (uchar8)((uchar)(2 * t))) & (uchar8)(3);
     const float d = HALF(w + 208) * (float)as_char(w[192 + u / 2]);

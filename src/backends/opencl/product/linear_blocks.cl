@@ -1,14 +1,24 @@
 /* Products of rows of x with weights in blocks, in f32: y[m][n] = sum over k of x[m][k] w[n][k]
- * (+ b[n]).  After blocks.cl.
+ * (+ b[n]), and then what finish() says (linear_blocks.c).  After blocks.cl.
  *
  * LANES items share a row of w: each takes every LANES-th unit of eight numbers, two fours that lie
  * `apart` in x, and meets TM rows of x with them.  Weights are read once for TM rows, neighbours
- * together.  Options: those of elements.cl; TYPE_*, BYTES of a block, UNITS in one; LANES, ROWS of
- * w in a group, TM. */
-typedef struct { long x, w, b, y, M, N, K, biased; } numbers;
+ * together; they begin at multiples of four.  Options: those of elements.cl; TYPE_*, BYTES of a
+ * block, UNITS in one; LANES, ROWS of w in a group, TM. */
+typedef struct {
+    long x, w, b, y;
+#if EXTRAS
+    long e[EXTRAS];
+#endif
+    long M, N, K, biased;
+} numbers;
+
+#ifdef FAC_EXCHANGE
+EXCHANGER(exchanged, float)
+#endif
 
 kernel void rows(const numbers s, global const float *x, global const uchar *w,
-                 global const float *b, global float *y) {
+                 global const float *b, global float *y EXTRA_PARAMS) {
     const int item = (int)get_local_id(0), lane = item % LANES;
     const long n = (long)get_group_id(0) * ROWS + item / LANES;
     const long first = (long)get_group_id(1) * TM;
@@ -22,12 +32,16 @@ kernel void rows(const numbers s, global const float *x, global const uchar *w,
             const unit v = unit_of(row + block * BYTES, (int)(i % UNITS));
             for (int m = 0; m < TM; m++) {
                 const long at = min(first + m, s.M - 1) * s.K + block * (8 * UNITS) + v.at;
-                global const float *of = x + s.x + at;
-                sum[m] += dot(v.a, vload4(0, of)) + dot(v.b, vload4(0, of + v.apart));
+                global const float4 *of = (global const float4 *)(x + s.x + at);
+                sum[m] += dot(v.a, of[0]) + dot(v.b, of[v.apart / 4]);
             }
         }
     }
-#if LANES > 1
+#if defined(FAC_EXCHANGE) && LANES > 1
+    for (int m = 0; m < TM; m++)
+        _Pragma("unroll") for (int step = LANES / 2; step; step /= 2) sum[m] +=
+            exchanged(sum[m], step);
+#elif LANES > 1
     local float part[ROWS * LANES];
     for (int m = 0; m < TM; m++) {
         part[item] = sum[m];
@@ -44,6 +58,7 @@ kernel void rows(const numbers s, global const float *x, global const uchar *w,
     for (int m = 0; m < TM; m++) {
         if (first + m >= s.M) continue;
         if (s.biased) sum[m] += b[s.b + n];
-        y[s.y + (first + m) * s.N + n] = sum[m];
+        const long at = (first + m) * s.N + n;
+        y[s.y + at] = finish(sum[m], at EXTRA_ARGS);
     }
 }

@@ -24,7 +24,7 @@ typedef struct fac_cl_fold {
 /* How many neighbours of these operands (absent ones do not count) a work item of a GPU reads and
  * writes in one access: as many as 16 bytes of the largest elements have, where everything else
  * than neighbours begins at multiples of that; else 1. Spans begin at multiples of 16 bytes
- * (run/lend.c). */
+ * (run/loan.c). */
 int fac_cl_near(const fac_opencl *o, const fac_operand *const *x, int n);
 /* Of all operands of a problem with as many elements as the first. */
 int fac_cl_near_all(const fac_opencl *o, const fac_problem *p);

@@ -22,11 +22,12 @@
  *          padding, at most 32 taps.
  * POOL is a form of HALO: nv_conv_stream_pool.cl.
  *
- * PHASES > 1: a gradient by x with strides of 2, whose phases (nvidia/conv.h) are done one after
- * the other, those with most taps first: a group has tiles of all of them, and ends with a small
- * one.  All have as many positions as the first; those that lie outside of the image are nowhere.
+ * PHASES > 1: a gradient by x with strides of 2, whose phases (nvidia/conv/conv.h) are done one
+ * after the other, those with most taps first: a group has tiles of all of them, and ends with a
+ * small one.  All have as many positions as the first; those that lie outside of the image are
+ * nowhere.
  *
- * Written in front of this by nvidia/conv_stream.c, after the text of nvidia/epilogue.h:
+ * Written in front of this by nvidia/conv/conv_stream.c, after the text of nvidia/unit/epilogue.h:
  *   CONSUMERS, TEAM, ROWS (blocks of 64 rows of a consumer), BN, AROWS, SA, SB (stages), HALO,
  *   MAPPED
  *   MEM            an element of x and w
@@ -37,13 +38,13 @@
  *   LOCAL_GET4(v, p), LOCAL_PUT4(p, v)   four elements of the result in local memory
  *   NEAR           rows of A are read again by other taps: through the first cache
  *   FORESEEN       1: extras are asked for before the products of their tile (foresee_row,
- *                  nvidia/conv_foresee.c)
+ *                  nvidia/conv/conv_foresee.c)
  *   AHEAD          groups of 16 channels whose extras are read before the first of them is finished
  *   SPLIT          1: products of f32 as three of TF32, x = high + low.  The matrix units see the
  *                  high part of what lies in A, since they drop the other bits; the consumers write
  *                  the low parts beside it.  B's stages have both
- *                  (nvidia/conv.h).  Sums of SUMMED steps are added to others in f32: the units
- *                                    drop bits when they add.
+ *                  (nvidia/conv/conv.h).  Sums of SUMMED steps are added to others in f32: the
+ *                                    units drop bits when they add.
  *   POOL           1: the largest of 2 x 2 neighbours is the result
  *   PHASES         2 or 4: of a strided gradient, all in this launch; 1: one of them, or there is
  *                  only one
@@ -80,7 +81,7 @@ typedef struct {
 } divisor;
 typedef struct {
     int in, out, origin, stride, far, taps;
-} axis; /* nvidia/conv.h */
+} axis; /* nvidia/conv/conv.h */
 typedef struct {
     long x, w, moments, maps; /* where they begin, in 16 bytes; in floats; in bytes */
     int positions, tiles, across,

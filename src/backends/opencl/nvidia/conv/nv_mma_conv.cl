@@ -2,8 +2,8 @@
  * pixels, columns are channels of y.
  *
  * Both operands come into local memory by asynchronous copies, STAGES - 1 k-tiles ahead: pixels by
- * 16 bytes each, what lies outside as zeros, weights as ready images (nvidia/conv.h).  One kernel
- * for any window, stride, dilation and padding: a k-tile is BK channels of one tap.
+ * 16 bytes each, what lies outside as zeros, weights as ready images (nvidia/conv/conv.h).  One
+ * kernel for any window, stride, dilation and padding: a k-tile is BK channels of one tap.
  *
  *   BM, BN, BK, ITEMS   rows, columns, terms of a k-tile; items of a group
  *   STAGES              k-tiles in local memory; STAGE: bytes of one's weights

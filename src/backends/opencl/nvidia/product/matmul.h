@@ -35,8 +35,10 @@ typedef struct fac_nv_cut {
 typedef struct fac_nv_matmul {
     fac_cl_product r;
     fac_nv_mode mode;
-    bool mma, swap, fours; /* mma: on mma.sync */
-    fac_nv_side p, q;      /* of the tile's rows, of its columns */
+    /* mma: on mma.sync; own: a tile is one consumer's, so that units multiply while the other one
+     * stores results */
+    bool mma, swap, fours, own;
+    fac_nv_side p, q; /* of the tile's rows, of its columns */
     fac_nv_cut cut;
     int warp_rows, warp_columns, row_bytes; /* mma: of a warp; of a step of both operands' rows */
     double rate;                            /* multiply-adds a second of the device */

@@ -16,18 +16,30 @@ enum {
  * are measured on an H200 on large matrices. */
 static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 }, { 256, 128, 4, 1, 0.77 },
                                      { 128, 128, 6, 1, 0.7 },  { 128, 64, 8, 1, 0.55 },
-                                     { 128, 192, 5, 1, 0.75 }, { 0 } };
-static const fac_nv_cut split[] = { { 128, 128, 4, 1, 0.82 }, { 128, 64, 6, 1, 0.65 }, { 0 } };
-static const fac_nv_cut short_single[] = {
-    { 128, 16, 5, 2, 0.2 }, { 128, 32, 5, 2, 0.35 }, { 128, 64, 8, 1, 0.5 }, { 0 }
+                                     { 128, 192, 5, 1, 0.75 }, { 128, 96, 7, 1, 0.6 } };
+/* These are each one consumer's. */
+static const fac_nv_cut owned[] = {
+    { 128, 128, 6, 1, 0.7 }, { 128, 96, 7, 1, 0.6 }, { 128, 64, 8, 1, 0.55 }, { 64, 256, 5, 1, 0.7 }
 };
-static const fac_nv_cut short_split[] = {
-    { 128, 16, 5, 2, 0.3 }, { 128, 32, 4, 2, 0.5 }, { 128, 64, 6, 1, 0.65 }, { 0 }
-};
+static const fac_nv_cut split[] = { { 128, 128, 4, 1, 0.82 }, { 128, 64, 6, 1, 0.65 } };
+static const fac_nv_cut short_single[] = { { 128, 16, 5, 2, 0.2 },
+                                           { 128, 32, 5, 2, 0.35 },
+                                           { 128, 64, 8, 1, 0.5 } };
+static const fac_nv_cut short_split[] = { { 128, 16, 5, 2, 0.3 },
+                                          { 128, 32, 4, 2, 0.5 },
+                                          { 128, 64, 6, 1, 0.65 } };
 
-static const fac_nv_cut *cuts_of(const fac_nv_matmul *m) {
+#define COUNT(x) ((int)(sizeof(x) / sizeof *(x)))
+typedef struct cuts {
+    const fac_nv_cut *shared, *owned;
+    int count, owned_count;
+} cuts;
+static cuts cuts_of(const fac_nv_matmul *m) {
     const bool three = m->mode == FAC_NV_3XTF32;
-    return m->swap ? three ? short_split : short_single : three ? split : single;
+    if (m->swap && three) return (cuts){ short_split, NULL, COUNT(short_split), 0 };
+    if (m->swap) return (cuts){ short_single, NULL, COUNT(short_single), 0 };
+    if (three) return (cuts){ split, NULL, COUNT(split), 0 };
+    return (cuts){ single, owned, COUNT(single), COUNT(owned) };
 }
 
 static int64_t parts_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -148,6 +160,15 @@ static bool ends_of(fac_nv_matmul *m) {
 
 /* ---- the cut ---- */
 
+/* Of so many rounds of tiles: products, then results.  Two consumers with tiles of their own each
+ * have half of what stores results, and the units for themselves while the other one does so. */
+static double work_seconds(const fac_nv_matmul *m, double waves, double products, double bytes) {
+    const double results = fac_nv_speeds.tile + bytes / fac_nv_speeds.unit_results;
+    if (!m->own) return waves * (products + results);
+    const double alone = products + fac_nv_speeds.tile + 2 * bytes / fac_nv_speeds.unit_results;
+    return (waves - 1) * (2 * products > alone ? products : alone / 2) + alone;
+}
+
 /* Of the product alone; chooses the parts of the sum.  A unit works on several jobs at once where
  * they are short. */
 static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
@@ -165,13 +186,13 @@ static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
     const double bytes =
         operands + y * fac_dtype_get(m->r.result)->block_bytes * (m->fours || m->swap ? 1 : 1.5);
     double best = 0;
-    for (int64_t parts = 1; parts <= PARTS && (parts == 1 || m->k_tiles >= 4 * parts); parts++) {
+    const int64_t most = m->own ? 1 : PARTS;
+    for (int64_t parts = 1; parts <= most && (parts == 1 || m->k_tiles >= 4 * parts); parts++) {
         const int64_t each = parts_of(m->k_tiles, parts), real = parts_of(m->k_tiles, each);
         const double jobs = (double)(m->row_tiles * m->column_tiles * real) * batch,
                      waves = (double)parts_of((int64_t)jobs, (int64_t)slots),
                      busy = jobs / (waves * slots);
-        const double work = waves * ((double)each * step + fac_nv_speeds.tile +
-                                     result / fac_nv_speeds.unit_results);
+        const double work = work_seconds(m, waves, (double)each * step, result);
         const double memory = bytes / (fac_nv_speeds.memory * (busy < 0.9 ? busy / 0.9 : 1));
         double seconds = fac_nv_speeds.launch + (work > memory ? work : memory);
         if (real > 1)
@@ -211,9 +232,8 @@ static void cut(const fac_opencl *o, const fac_nv_cut *c, const bool *before_run
 }
 
 int fac_nv_matmul_variants(const fac_nv_matmul *m) {
-    int n = 0;
-    while (cuts_of(m)[n].rows) n++;
-    return n;
+    const cuts c = cuts_of(m);
+    return c.count + c.owned_count;
 }
 
 /* What does not depend on the cut. */
@@ -233,8 +253,14 @@ static bool start(const fac_cl_product *r, fac_precision precision, bool mma, fa
     return true;
 }
 
+/* What gets to the units by registers is for both consumers. */
+static bool is_possible(const fac_nv_matmul *m) {
+    const bool registers = m->p.make == FAC_NV_ROUNDED && m->p.from == FAC_NV_COLUMNS;
+    return (double)m->tiles * (double)m->parts <= INT_MAX / 2 && !(m->own && registers);
+}
+
 static void better(const fac_nv_matmul *m, fac_nv_matmul *best) {
-    if ((double)m->tiles * (double)m->parts > INT_MAX / 2) return;
+    if (!is_possible(m)) return;
     if (!best->cut.rows || m->seconds < best->seconds) *best = *m;
 }
 
@@ -243,14 +269,15 @@ bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precis
     if (!start(r, precision, false, m)) return false;
     m->rate = fac_nv_rate(o, m->mode);
     fac_nv_matmul best = { 0 };
-    const fac_nv_cut *c = cuts_of(m);
-    for (int k = 0; c[k].rows; k++) {
+    const cuts c = cuts_of(m);
+    for (int k = 0; k < c.count + c.owned_count; k++) {
         if (variant && variant != k + 1) continue;
         /* few rows: one tile takes them all, so that the other operand is read once; the shortest
          * one that does */
-        if (!variant && m->swap && c[k].columns < r->s.M && c[k + 1].rows) continue;
+        if (!variant && m->swap && c.shared[k].columns < r->s.M && k + 1 < c.count) continue;
         if (!variant && m->swap && best.cut.rows) break;
-        cut(o, &c[k], before_run, m);
+        m->own = k >= c.count;
+        cut(o, m->own ? &c.owned[k - c.count] : &c.shared[k], before_run, m);
         better(m, &best);
     }
     *m = best;

@@ -55,15 +55,15 @@ bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
                    "#undef MEM\n#define MEM %s\n#define HALF %d\n#define TM %d\n#define TN "
                    "%d\n#define STAGES %d\n",
                    half ? "ushort" : "float", half, m->cut.rows, m->cut.columns, m->cut.stages);
+    fac_text_print(to, "#define OWN %d\n#define ALONE %d\n", m->own, m->cut.groups == 1);
     fac_text_print(to,
                    "#define P_FROM %d\n#define Q_FROM %d\n#define SWAP %d\n#define SPLIT "
                    "%d\n#define PROMOTE %d\n",
                    m->p.from, m->q.from, m->swap, m->mode == FAC_NV_3XTF32, PROMOTE);
     fac_text_add(to, fac_kernel_gemm_common);
     if (!m->mma)
-        fac_text_add(to,
-                     "#define WORKERS 256\n#define RESULT_ROWS (TM / 128)\n#define RESULT_STEP 64\n"
-                     "#define RESULT_COLUMNS TN\n");
+        fac_text_add(to, "#define WORKERS 256\n#define RESULT_ROWS (OWN ? TM / 64 : TM / 128)\n"
+                         "#define RESULT_STEP 64\n#define RESULT_COLUMNS TN\n");
     fac_text_add(to, fac_kernel_nv_matmul_jobs);
     fac_text_add(to, m->mma ? fac_kernel_nv_mma_matmul : fac_kernel_nv_matmul);
     return good && !to->failed;

@@ -1,5 +1,6 @@
 /* A matrix product on wgmma: persistent groups of three warp groups, one of which fetches what the
- * two others multiply.
+ * two others multiply: one tile together, or each its own (OWN), so that the units work for one
+ * while the other one finishes its results.
  *
  * A tile has TM rows and TN columns; P is the operand of its rows, Q that of its columns.  Usually
  * they are a and b of y = a b; with SWAP they are b and a, so that a short side of y (few rows) is
@@ -16,12 +17,14 @@
  *   WGMMA(d, p, q)  the instruction
  *   PARTS           the terms are done in parts, by several groups: the last of them adds up all,
  *                   in their order
- *   FOURS           y and what is read with it by fours (nvidia/epilogue.h), else one by one
+ *   OWN             each consumer has every second job
+ *   ALONE           a compute unit has one group: consumers take registers of the one that fetches
+ *   FOURS           y and what is read with it by fours (nvidia/unit/epilogue.h), else one by one
  *                   (gemm_common.cl): neighbouring columns by neighbouring items, or with SWAP
  *                   neighbouring rows of the tile */
 #define IMAGES 0
 #define ROWS 1
-#define BLOCKS (TM / 128)                       /* of 64 rows, of a consumer */
+#define BLOCKS (OWN ? TM / 64 : TM / 128)       /* of 64 rows, of a consumer */
 #define COPIES (P_FROM != IMAGES || Q_FROM != IMAGES)
 #define BULKS (P_FROM == IMAGES || Q_FROM == IMAGES)
 #define CHUNK (HALF ? 8 : 4)
@@ -118,6 +121,34 @@ INLINE void make_low(uint tile, int item) {
     nv_proxy_fence();
 }
 
+/* Registers of an item that fetches and of one that multiplies. */
+#if ALONE
+#define LESS() asm volatile("//@alone\n"); NV_REGISTERS_LESS(56)
+#define MORE() NV_REGISTERS_MORE(224)
+#else
+#define LESS()
+#define MORE()
+#endif
+
+/* With OWN the consumers multiply in turns: a barrier tells parity only, so a consumer must not
+ * wait for a stage's tile before the other one has seen the tile that was there before. */
+#if OWN
+enum { FIRST_TURN = 2, SECOND_TURN = 3 };
+#define TURN_BEGINS(work, groups, team)                                                            \
+    if ((work) >= (groups)) nv_meet((team) == 1 ? FIRST_TURN : SECOND_TURN, 256)
+#define TURN_ENDS(work, groups, team, all)                                                         \
+    if ((work) + (groups) < (all)) nv_come((team) == 1 ? SECOND_TURN : FIRST_TURN, 256)
+#else
+#define TURN_BEGINS(work, groups, team)
+#define TURN_ENDS(work, groups, team, all)
+#endif
+/* What the other consumer's job takes of the stages. */
+INLINE void skip_tiles(int count, int *stage, uint *phase) {
+    const int to = *stage + count;
+    *phase ^= (uint)(to / STAGES) & 1;
+    *stage = to % STAGES;
+}
+
 kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
                                global const MEM *restrict p, global const MEM *restrict q,
                                global RESULT *restrict y PARTS_PARAMS EXTRA_PARAMS) {
@@ -137,7 +168,7 @@ kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
     if (!id) {
         for (int i = 0; i < STAGES; i++) {
             nv_barrier_init(full + 8 * i, (COPIES ? 128 : 0) + BULKS);
-            nv_barrier_init(empty + 8 * i, 2);
+            nv_barrier_init(empty + 8 * i, OWN ? 1 : 2);
         }
         nv_barriers_made();
     }
@@ -145,6 +176,7 @@ kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
     int stage = 0;
     uint phase = 0;
     if (!team) {
+        LESS();
         for (int work = get_group_id(0); work < w.all && (COPIES || !id);
              work += get_num_groups(0)) {
             const job j = job_of(work, &w, batch);
@@ -176,10 +208,17 @@ kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
         if (COPIES) asm volatile("cp.async.wait_all;" ::: "memory");
         return;
     }
+    MORE();
     const int lane = id & 31, warp = (id >> 5) - 4, g = lane >> 2, t = lane & 3,
-              mine = (team - 1) * BLOCKS * 64;
+              mine = OWN ? 0 : (team - 1) * BLOCKS * 64, groups = get_num_groups(0);
     const bool leads = !(id & 127);
-    for (int work = get_group_id(0); work < w.all; work += get_num_groups(0)) {
+    int work = get_group_id(0);
+    if (OWN && team == 2) {
+        work += groups;
+        skip_tiles(w.k_tiles, &stage, &phase);
+    }
+    for (; work < w.all; work += OWN ? 2 * groups : groups) {
+        TURN_BEGINS(work, groups, team);
         const job j = job_of(work, &w, batch);
         float sum[BLOCKS][TN / 2];
         UNROLL
@@ -265,6 +304,8 @@ kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
         }
         NV_WGMMA_WAIT(0);
         if (leads) nv_barrier_arrive(empty + 8 * before);
+        TURN_ENDS(work, groups, team, w.all);
+        if (OWN) skip_tiles(w.k_tiles, &stage, &phase);
 #define SUM sum
 #endif
 #ifdef PARTS

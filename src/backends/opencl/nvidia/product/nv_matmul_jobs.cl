@@ -41,6 +41,21 @@ INLINE void neighbours(float *v, const float *sum, int t) {
     }
 }
 
+/* Which matrix of the batch, as gemm_common.cl has it: there are at most 65,535, and where there is
+ * one nothing is divided, which a tile would wait for. */
+#undef BATCH
+#define BATCH(i)                                                                                   \
+    long z0 = 0, z1 = 0, z2 = 0, z3 = 0;                                                           \
+    if (s.batch > 1) {                                                                             \
+        uint rest_ = (uint)(i);                                                                    \
+        z3 = rest_ % (uint)s.z[3];                                                                 \
+        rest_ /= (uint)s.z[3];                                                                     \
+        z2 = rest_ % (uint)s.z[2];                                                                 \
+        rest_ /= (uint)s.z[2];                                                                     \
+        z1 = rest_ % (uint)s.z[1];                                                                 \
+        z0 = rest_ / (uint)s.z[1];                                                                 \
+    }
+
 /* Tiles are done in bands of rows, so that those at work together share what the second cache
  * holds. */
 typedef struct {
@@ -127,21 +142,63 @@ INLINE bool meets(float *sum, global float *parts, global uint *counter, int par
 #define LINES_PARAMS
 #endif
 
+#define SUM_OF(m, o) (sum + (m) * (RESULT_COLUMNS / 2) + 8 * (o))
+
+#ifdef FOURS
+/* What is read with y is asked for AHEAD sixteens of columns before it is used: compilers keep
+ * reads after the writes before them, and each would wait for memory on its own.  Places outside
+ * of y read the last row or the first columns instead. */
+#define OF_A_SIXTEEN (4 * (EXTRAS - MOVING + 2 * MOVING * RESULT_ROWS))
+#define AHEAD (OF_A_SIXTEEN > 24 ? 1 : OF_A_SIXTEEN > 12 ? 2 : 4)
+INLINE void for_fours(const shape s, const tiling w, int first, int column, int g, int t,
+                      const float *sum, const ends e, int z1, int z2, int z3,
+                      global RESULT *restrict y EXTRA_PARAMS) {
+    spot at[RESULT_ROWS][2];
+    UNROLL
+    for (int m = 0; m < RESULT_ROWS; m++) UNROLL
+    for (int i = 0; i < 2; i++)
+        at[m][i] = spot_of(&e, z1, z2, z3, min(first + g + RESULT_STEP * m + 8 * i, w.rows - 1));
+    UNROLL
+    for (int from = 0; from < RESULT_COLUMNS / 16; from += AHEAD) {
+        const int c0 = column + 16 * from + LANES_COLUMN(t);
+        more others[AHEAD][RESULT_ROWS][2];
+        UNROLL
+        for (int o = 0; o < AHEAD; o++) {
+            const int c = c0 + 16 * o < w.columns ? c0 + 16 * o : 0;
+            more still;
+            if (from + o >= RESULT_COLUMNS / 16) continue;
+            more_of_channels(&e, c, &still EXTRA_ARGS);
+            UNROLL
+            for (int m = 0; m < RESULT_ROWS; m++) UNROLL
+            for (int i = 0; i < 2; i++) {
+                others[o][m][i] = still;
+                more_of_pixel(&e, &at[m][i], c, &others[o][m][i] EXTRA_ARGS);
+            }
+        }
+        UNROLL
+        for (int o = 0; o < AHEAD; o++) UNROLL
+        for (int m = 0; m < RESULT_ROWS; m++) UNROLL
+        for (int i = 0; i < 2; i++) {
+            const int c = c0 + 16 * o;
+            float v[4];
+            if (from + o >= RESULT_COLUMNS / 16) continue;
+            neighbours(v, SUM_OF(m, from + o) + 2 * i, t);
+            if (first + g + RESULT_STEP * m + 8 * i >= w.rows || c >= w.columns) continue;
+            finish4(v, &others[o][m][i]);
+            store4(&e, &at[m][i], c, v, y);
+        }
+    }
+}
+#endif
+
 /* What a warp has of a tile: its rows begin at `first`, columns at `column`; sum: [block of
  * rows][eight of sixteen columns]. */
 INLINE void results(const shape s, const tiling w, const job j, int first, int column, int lane,
                     const float *sum PLACE_PARAMS LINES_PARAMS,
                     global RESULT *restrict y EXTRA_PARAMS) {
     const int g = lane >> 2, t = lane & 3;
-#define SUM_OF(m, o) (sum + (m) * (RESULT_COLUMNS / 2) + 8 * (o))
     BATCH((long)j.z);
-#ifdef FOURS
-    spot at[RESULT_ROWS][2];
-    UNROLL
-    for (int m = 0; m < RESULT_ROWS; m++) UNROLL
-    for (int i = 0; i < 2; i++)
-        at[m][i] = spot_of(&e, (int)z1, (int)z2, (int)z3, first + g + RESULT_STEP * m + 8 * i);
-#else
+#ifndef FOURS
     EXTRA_STARTS
     global RESULT *out = y + START(s.y);
 #endif
@@ -167,13 +224,12 @@ INLINE void results(const shape s, const tiling w, const job j, int first, int c
         WARP_MEETS();
     }
 #else
+#ifdef FOURS
+    for_fours(s, w, first, column, g, t, sum, e, (int)z1, (int)z2, (int)z3, y EXTRA_ARGS);
+#else
     UNROLL
     for (int o = 0; o < RESULT_COLUMNS / 16; o++) {
         const int c = column + 16 * o + LANES_COLUMN(t);
-#ifdef FOURS
-        more others;
-        if (c < w.columns) more_of_channels(&e, c, &others EXTRA_ARGS);
-#endif
         UNROLL
         for (int m = 0; m < RESULT_ROWS; m++) UNROLL
         for (int i = 0; i < 2; i++) {
@@ -181,19 +237,14 @@ INLINE void results(const shape s, const tiling w, const job j, int first, int c
             float v[4];
             neighbours(v, SUM_OF(m, o) + 2 * i, t);
             if (r >= w.rows || c >= w.columns) continue;
-#ifdef FOURS
-            more_of_pixel(&e, &at[m][i], c, &others EXTRA_ARGS);
-            finish4(v, &others);
-            store4(&e, &at[m][i], c, v, y);
-#else
             UNROLL
             for (int k = 0; k < 4; k++) {
                 const long line = c + k, column_of_y = r;
                 if (line < w.columns)
                     STORE(out, Y_AT(line, column_of_y), FINISH(v[k], line, 0, column_of_y));
             }
-#endif
         }
     }
+#endif
 #endif
 }

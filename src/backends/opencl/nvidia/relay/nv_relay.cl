@@ -1,9 +1,9 @@
 /* Many steps of a run in one launch: a persistent kernel, a group for each compute unit, all of
  * which stay until the end.
  *
- * A table (nvidia/relay.h) names the legs: what each step is, its sizes, where its operands lie
- * after the buffers that the launch has.  Legs of one level do not depend on each other; after a
- * level all groups meet.  Between two kernels a GPU is idle for 2 to 4 us, a meeting takes about
+ * A table (nvidia/relay/relay.h) names the legs: what each step is, its sizes, where its operands
+ * lie after the buffers that the launch has.  Legs of one level do not depend on each other; after
+ * a level all groups meet.  Between two kernels a GPU is idle for 2 to 4 us, a meeting takes about
  * one, and most of it passes beside work that does not depend on it:
  *
  *   - the last warp of a group does nothing but meet the others: it counts up a number in memory

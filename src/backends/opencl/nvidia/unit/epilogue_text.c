@@ -144,12 +144,14 @@ static void add_declarations(const fac_cl_product *r, const fac_nv_ends *e, fac_
         fac_text_print(to, " , global const %s *e%d", fac_cl_in_memory(r->extra_dtype[i]), i);
     fac_text_add(to, "\n#define EXTRA_ARGS");
     for (int i = 0; i < r->extras; i++) fac_text_print(to, " , e%d", i);
-    fac_text_print(
-        to,
-        "\ntypedef struct { long at; int image, depth, row, column, channel, apart; } place;\n"
-        "typedef struct { place p[%d]; } ends;\ntypedef struct { int at[%d]; } spot;\n"
-        "typedef struct { float v[%d][4]; } more;\n",
-        1 + r->extras, 1 + r->extras, r->extras ? r->extras : 1);
+    int moving = 0;
+    for (int i = 0; i < r->extras; i++) moving += !is_still(&e->p[1 + i]);
+    fac_text_print(to,
+                   "\n#define MOVING %d\ntypedef struct { long at; int image, depth, row, column, "
+                   "channel, apart; } place;\n"
+                   "typedef struct { place p[%d]; } ends;\ntypedef struct { int at[%d]; } spot;\n"
+                   "typedef struct { float v[%d][4]; } more;\n",
+                   moving, 1 + r->extras, 1 + r->extras, r->extras ? r->extras : 1);
     fac_text_add(
         to,
         "INLINE int place_of(const place *p, int image, int depth, int row, int column) {\n"

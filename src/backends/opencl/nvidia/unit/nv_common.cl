@@ -4,9 +4,9 @@
  *
  * The driver compiles OpenCL C for the plain sm_90, where wgmma is refused.  Such instructions
  * stand in the text as PTX comments after a mark, SM90A, and are uncovered in the PTX that the
- * driver made of it (nvidia/ptx.c).  Only texts that multiply by wgmma define it
- * (nvidia/wgmma_text.c): all others are for any card from sm_80 on.  Local memory is addressed by
- * 32-bit numbers, as PTX does. */
+ * driver made of it (nvidia/unit/ptx.c).  Only texts that multiply by wgmma define it
+ * (nvidia/unit/wgmma_text.c): all others are for any card from sm_80 on.  Local memory is addressed
+ * by 32-bit numbers, as PTX does. */
 #define GROUP(items) __attribute__((reqd_work_group_size(items, 1, 1)))
 #define UNROLL _Pragma("unroll")
 #define INLINE static inline __attribute__((always_inline))
@@ -230,8 +230,8 @@ INLINE void nv_matrices_turned(uint *r, uint at) {
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
 }
 
-/* ---- wgmma: D[64][n] += A[64][k] B[k][n] by four warps; its instructions: nvidia/wgmma_text.c
- * ----
+/* ---- wgmma: D[64][n] += A[64][k] B[k][n] by four warps; its instructions:
+ * nvidia/unit/wgmma_text.c ----
  * d[4 j ..]: rows 16 warp + g and + 8 (pairs), columns 8 j + 2 t, 2 t + 1 */
 #define NV_WGMMA_FENCE() asm volatile(SM90A "wgmma.fence.sync.aligned;\n" ::: "memory")
 #define NV_WGMMA_COMMIT() asm volatile(SM90A "wgmma.commit_group.sync.aligned;\n" ::: "memory")

@@ -1,5 +1,5 @@
-/* Four neighbours at once, as nvidia/epilogue_text.c reads and writes them: f32 by 16 bytes, bf16
- * and f16 by 8. */
+/* Four neighbours at once, as nvidia/unit/epilogue_text.c reads and writes them: f32 by 16 bytes,
+ * bf16 and f16 by 8. */
 INLINE void nv_four_f32(float *v, global const float *p) {
     const float4 x = *(global const float4 *)p;
     v[0] = x.s0;

@@ -4,8 +4,8 @@
  * Rows of both tiles run along the sum and have 64 or 128 bytes.  The 16-byte chunk c of row r lies
  * at c ^ (r & 7), in rows of 64 bytes at c ^ (r / 2 & 3), so that the eight rows of a matrix that
  * ldmatrix reads meet all banks.  A warp has WM rows and WN columns of the tile.  Columns of b
- * stand in the order of nvidia/conv.h, so that a lane's sums are four neighbours: sum[m][8 q + 2 i
- * ..] and [.. + 4, + 5] are columns 16 q + 4 t .. of row 16 m + 8 i + g.
+ * stand in the order of nvidia/conv/conv.h, so that a lane's sums are four neighbours: sum[m][8 q +
+ * 2 i ..] and [.. + 4, + 5] are columns 16 q + 4 t .. of row 16 m + 8 i + g.
  *
  *   WM, WN          of a warp: multiples of 16;  WARPS_M: warps along the rows of the tile
  *   A_ROW, B_ROW    bytes of a row

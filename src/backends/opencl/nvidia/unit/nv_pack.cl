@@ -1,7 +1,7 @@
-/* Weights as tiles for wgmma: see nvidia/conv.h, part conv_pack.c.  A group of items makes a unit:
- * 16 rows, or some times that, of one block of channels, with all taps.  The weights of a unit are
- * runs of neighbours in memory, of one filter forward, of one channel of y for gradients; they are
- * brought to local memory as they lie, and leave it as chunks of 16 bytes.
+/* Weights as tiles for wgmma: see nvidia/conv/conv.h, part conv_pack.c.  A group of items makes a
+ * unit: 16 rows, or some times that, of one block of channels, with all taps.  The weights of a
+ * unit are runs of neighbours in memory, of one filter forward, of one channel of y for gradients;
+ * they are brought to local memory as they lie, and leave it as chunks of 16 bytes.
  *
  *   MEM, LOAD(p, i)     elements of the weights as floats; LOAD4(p): four neighbours, which come in
  *                       one access
@@ -20,7 +20,7 @@ typedef ushort8 chunk;
 typedef float4 chunk;
 #endif
 
-/* One phase of one set of weights: fac_nv_pack of nvidia/pack.h. */
+/* One phase of one set of weights: fac_nv_pack of nvidia/unit/pack.h. */
 typedef struct {
     long to, group;    /* elements of tiles; of the weights from group to group */
     int source, first; /* of many: which weights, and the units before */

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""The fused operators of ONNX Runtime's optimizer (com.microsoft), and Resize, on random data: facula against ONNX Runtime.
+
+    python scripts/peers/check_fusions.py build/facula
+
+Needs onnx, onnxruntime and numpy.  FACULA_SEED says where random numbers begin.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+facula, folder = sys.argv[1], tempfile.mkdtemp()
+rng = np.random.default_rng(int(os.environ.get("FACULA_SEED", "1")))
+failed = compared = 0
+onnxruntime.set_default_logger_severity(4)
+MS = "com.microsoft"
+
+
+def real(*shape):
+    return rng.uniform(-1, 1, shape).astype(np.float32)
+
+
+def check(name, kind, inputs, outputs=1, tolerance=2e-5, domain=MS, opset=17, types=(), **attributes):
+    """One node; an input is an array (given when it runs), a tuple of one array (an initializer) or None."""
+    global failed, compared
+    names = ["" if x is None else f"x{k}" for k, x in enumerate(inputs)]
+    weights = [onnx.numpy_helper.from_array(x[0], n) for n, x in zip(names, inputs) if isinstance(x, tuple)]
+    given = {n: x for n, x in zip(names, inputs) if isinstance(x, np.ndarray)}
+    ys = [f"y{k}" for k in range(outputs)]
+    node = helper.make_node(kind, names, ys, domain=domain, **attributes)
+    ports = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in given.items()]
+    graph = helper.make_graph([node], "g", ports, [helper.make_tensor_value_info(y, types[k] if k < len(types) else TensorProto.FLOAT, None)
+                                               for k, y in enumerate(ys)],
+                              initializer=weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(MS, 1)], ir_version=9)
+    path = os.path.join(folder, "model.onnx")
+    onnx.save(model, path)
+    try:
+        expected = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(ys, given)
+    except Exception as e:
+        print(f"skipped {name}: ONNX Runtime refuses it: {str(e)[:160]}")
+        return
+    command = [facula, "run", path]
+    for n, x in given.items():
+        np.save(os.path.join(folder, n + ".npy"), x)
+        command += ["--input", f"{n}={folder}/{n}.npy"]
+    for y in ys: command += ["--output", f"{y}={folder}/{y}.npy"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    compared += 1
+    why = ran.stderr.strip() if ran.returncode else ""
+    for y, want in zip(ys, expected):
+        if why: break
+        have = np.load(os.path.join(folder, y + ".npy"))
+        if have.shape != want.shape or have.dtype != want.dtype:
+            why = f"{y} is {have.dtype}{have.shape}, not {want.dtype}{want.shape}"
+        elif not np.allclose(have, want, rtol=tolerance, atol=tolerance):
+            why = f"{y} is off by {np.abs(have.astype(np.float64) - want).max():.3g}"
+    if why:
+        failed += 1
+        print(f"FAILED {name}: {kind}: {why}")
+
+
+for activation, params in (("", {}), ("Relu", {}), ("Clip", {"activation_params": [-0.5, 0.75]}), ("Tanh", {}),
+                           ("HardSigmoid", {"activation_params": [0.3, 0.4]}), ("LeakyRelu", {"activation_params": [0.2]})):
+    if activation:
+        check(f"conv {activation}", "FusedConv", [real(2, 3, 7, 6), (real(4, 3, 3, 3),), (real(4),)], activation=activation,
+              pads=[1, 0, 1, 2], strides=[2, 1], **params)
+    if activation in ("Relu", "Tanh", "Sigmoid"):
+        check(f"gemm {activation}", "FusedGemm", [real(5, 7), (real(7, 3),), (real(3),)], activation=activation, alpha=0.5)
+check("conv with an addend", "FusedConv", [real(1, 3, 5, 5), (real(4, 3, 1, 1),), (real(4),), real(1, 4, 5, 5)], activation="Relu")
+for k in range(8):
+    ta, tb = k & 1, k >> 1 & 1
+    a, b = real(2, 3, 4, 5), real(2, 3, 5, 6)
+    check(f"matmul {k}", "FusedMatMul", [a.swapaxes(-1, -2).copy() if ta else a, b.swapaxes(-1, -2).copy() if tb else b],
+          transA=ta, transB=tb, alpha=0.7 if k > 3 else 1.0)
+check("matmul, batch after", "FusedMatMul", [real(4, 2, 3, 5), real(2, 3, 5, 6)], transBatchA=1)
+check("gelu", "Gelu", [real(3, 9)])
+check("bias gelu", "BiasGelu", [real(3, 9), (real(9),)])
+check("fast gelu", "FastGelu", [real(3, 9)])
+check("fast gelu, bias", "FastGelu", [real(3, 9), (real(9),)])
+check("quick gelu", "QuickGelu", [real(3, 9)])
+check("quick gelu, alpha", "QuickGelu", [real(3, 9)], alpha=1.25)
+x, skip, gamma, beta, bias = real(2, 5, 8), real(2, 5, 8), (real(8),), (real(8),), (real(8),)
+check("skip norm", "SkipLayerNormalization", [x, skip, gamma, beta])
+check("skip norm, one skip", "SkipLayerNormalization", [x, real(5, 8), gamma, None, bias], epsilon=1e-3)
+check("skip rms norm", "SkipSimplifiedLayerNormalization", [x, skip, gamma, bias])
+check("rms norm", "SimplifiedLayerNormalization", [x, gamma], domain="", epsilon=1e-4)
+ids, segments = rng.integers(0, 9, (2, 5)).astype(np.int32), rng.integers(0, 2, (2, 5)).astype(np.int32)
+mask = (rng.uniform(size=(2, 5)) < 0.7).astype(np.int32)
+EMBEDDING = (TensorProto.FLOAT, TensorProto.INT32)
+tables = [(real(9, 8),), (real(6, 8),), (real(2, 8),), gamma, beta]
+check("embedding", "EmbedLayerNormalization", [ids, segments, *tables, mask], outputs=2, types=EMBEDDING)
+check("embedding, no segments", "EmbedLayerNormalization", [ids, None, tables[0], tables[1], None, gamma, beta], outputs=2, types=EMBEDDING)
+for width in (0, 4):
+    for interleaved in (0, 1):
+        columns = (width or 6) // 2
+        cos, sin = (real(9, columns),), (real(9, columns),)
+        more = dict(interleaved=interleaved)
+        if width: more.update(rotary_embedding_dim=width, num_heads=2)
+        check("rotary", "RotaryEmbedding", [real(2, 2, 5, 6), rng.integers(0, 9, (2, 5)), cos, sin], **more)
+        check("rotary, offset", "RotaryEmbedding", [real(2, 2, 5, 6), np.array([3], np.int64), cos, sin], **more)
+W, b = (real(8, 24),), (real(24),)
+check("attention", "Attention", [x, W, b], num_heads=2)
+for name, m in (("lengths", np.array([3, 5], np.int32)), ("ends and starts", np.array([4, 5, 1, 0], np.int32)),
+                ("keys", mask), ("pairs", (rng.uniform(size=(2, 5, 5)) < 0.7).astype(np.int32))):
+    check(f"attention, {name}", "Attention", [x, W, b, m], num_heads=2, tolerance=2e-3)
+check("attention, causal", "Attention", [x, W, b], num_heads=2, unidirectional=1)
+check("attention, past", "Attention", [x, W, b, None, real(2, 2, 2, 3, 4)], num_heads=2, outputs=2)
+check("attention, past and causal", "Attention", [x, W, b, None, real(2, 2, 2, 3, 4)], num_heads=2, outputs=2, unidirectional=1)
+check("attention, sizes", "Attention", [x, (real(8, 20),), (real(20),)], num_heads=2, qkv_hidden_sizes=[8, 8, 4])
+k, v = real(2, 7, 8), real(2, 7, 8)
+check("heads", "MultiHeadAttention", [x, k, v], num_heads=2)
+check("heads, bias", "MultiHeadAttention", [x, k, v, b], num_heads=4, scale=0.3)
+check("heads, mask", "MultiHeadAttention", [x, k, v, None, (rng.uniform(size=(2, 7)) < 0.7).astype(np.int32)], num_heads=2,
+      tolerance=2e-3)
+check("heads, scores", "MultiHeadAttention", [x, k, v, None, None, real(2, 2, 5, 7)], num_heads=2)
+check("heads, cross", "MultiHeadAttention", [x, real(2, 2, 7, 4), real(2, 2, 7, 4)], num_heads=2)
+check("heads, past", "MultiHeadAttention", [x, real(2, 5, 8), real(2, 5, 8), None, None, None, real(2, 2, 3, 4), real(2, 2, 3, 4)],
+      num_heads=2, outputs=3)
+
+for k in range(60):             # sizes that do not lie on borders between neighbours
+    mode = ["nearest", "linear", "cubic"][k % 3]
+    place = str(rng.choice(["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]))
+    # of a fractional length ONNX and ONNX Runtime align different corners; the standard's reference decides here
+    if place == "align_corners" and k % 2 == 0: place = "half_pixel"
+    shape = [1, 2, int(rng.integers(3, 12)), int(rng.integers(3, 12))]
+    sizes = [1, 2, int(rng.integers(2, 25)), int(rng.integers(2, 25))]
+    more = dict(mode=mode, coordinate_transformation_mode=place)
+    if mode == "nearest": more.update(nearest_mode=str(rng.choice(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])))
+    if mode == "cubic": more.update(cubic_coeff_a=-0.5, exclude_outside=int(rng.integers(2)))
+    by = [None, None, (np.array(sizes, np.int64),)] if k % 2 else \
+        [None, (np.array([1, 1, rng.choice([0.5, 2, 3, 1.5]), rng.choice([0.5, 2, 4])], np.float32),), None]
+    check(f"resize {k}: {shape} {sizes if k % 2 else by[1]} {more}", "Resize", [real(*shape), *by], domain="", **more)
+
+print(f"{compared - failed} passed, {failed} failed")
+sys.exit(failed > 0)
