@@ -117,6 +117,8 @@ static bool in_range(fac_dtype dtype, int64_t x) {
 static fac_status read_element(fac_lexer *l, fac_graph *g, fac_dtype dtype, elements *e) {
     const char kind = fac_dtype_get(dtype)->kind;
     fac_lex_space(l);
+    if (kind == 'q') /* blocks of numbers */
+        return fac_lex_fail(l, "%s has no contents in text", fac_dtype_get(dtype)->name);
     if (e->n == FAC_LITERAL)
         return fac_lex_fail(l, "a constant with contents has at most %d elements", FAC_LITERAL);
     if (kind == 't') {

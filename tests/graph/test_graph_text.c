@@ -92,6 +92,8 @@ static void refusals(void **state) {
         { "input x f32[1,1,1,1,1,1,1,1,1]", "line 1: a type has at most 8 dims, at '1]'" },
         { "input x f32[9223372036854775807,9]",
           "line 1: a type has 2^56 elements or more, at the end" },
+        { "input x f32[2]\n%1 = add(x, q6_k(1))",
+          "line 2: q6_k has no contents in text, at '1))'" },
         { "input x f32[268435456,268435456]",
           "line 1: a type has 2^56 elements or more, at the end" },
         { "input x f32[9223372036854775808]",
