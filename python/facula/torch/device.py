@@ -12,7 +12,7 @@ import torch
 
 from .. import _facula, tools
 from . import build as _build
-from . import notes
+from . import notes, ties
 from .segment import Builder
 
 
@@ -277,6 +277,7 @@ def load(quiet: bool = False) -> Module:
     torch._register_device_module("ocl", module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     ops.register_all(True)
+    ties.keep()
     _state.update(module=module, builder=builder, call=call)
     return module
 
