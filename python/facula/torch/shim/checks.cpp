@@ -114,7 +114,7 @@ static bool is_about_types(const std::string& why) {
 // or contents, is left to others: a kernel may be missing on the CPU, and the contents here are zeros.
 void check_types(const Call& c) {
   enum { MOST = 4 << 20 };
-  if (c.op->has_out || c.op->dynamic || c.op->random || c.op->name == "aten::copy_") return;
+  if (c.op->has_out || c.op->dynamic || c.op->random || c.op->masks || c.op->name == "aten::copy_") return;
   if (c.op->name.find("backward") != std::string::npos) return;     // the call before it was asked
   for (auto k : c.op->kind)
     if (k == OpInfo::LIST) return;
