@@ -1,5 +1,5 @@
 /* conv/winograd_2x2 and conv/winograd_4x4: 3 x 3 convolutions of stride 1, their gradients by x and
- * their transposes, with 2.25 and 4 times fewer multiplications (kernels/winograd.cl): filters are
+ * their transposes, with 2.25 and 4 times fewer multiplications (winograd.cl): filters are
  * transformed when they are packed, inputs are transformed, one product for each point (gemm.h),
  * results are transformed back and finished.
  *

@@ -3,7 +3,7 @@
  * whose statistics are operands, and batch_norm_given_relu, which writes bits beside: only with
  * channels last on a GPU.
  *
- * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows
+ * Statistics are taken in one pass over x (see batch_norm.cl) in parts whose number follows
  * from shapes alone.  With channels last each operand may be a slice of another's channels, as
  * parts of a concat and of its gradient are. */
 #include <string.h>

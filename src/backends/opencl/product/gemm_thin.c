@@ -1,4 +1,4 @@
-/* How products with few rows are shared out (kernels/gemm_thin.cl): the whole device must read b at
+/* How products with few rows are shared out (gemm_thin.cl): the whole device must read b at
  * once, neighbours together. */
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/speed.h"

@@ -1,7 +1,7 @@
 /* conv/wgmma: convolutions forward and by x on sm_90's matrix units, of any window, stride,
- * dilation and padding; see kernels/nv_conv_rows.cl.  Weights are packed once; where they change in
- * the run, as a step of it.  conv/mma is the same on mma.sync: kernels/nv_mma_conv.cl, cut by
- * mma_conv_tiles.c; conv/warps for few pixels: kernels/nv_conv_warps.cl, conv_warps.h. */
+ * dilation and padding; see nv_conv_rows.cl.  Weights are packed once; where they change in
+ * the run, as a step of it.  conv/mma is the same on mma.sync: nv_mma_conv.cl, cut by
+ * mma_conv_tiles.c; conv/warps for few pixels: nv_conv_warps.cl, conv_warps.h. */
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/conv/conv_warps.h"
 #include "backends/opencl/nvidia/unit/pack.h"

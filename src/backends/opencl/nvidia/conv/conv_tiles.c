@@ -1,4 +1,4 @@
-/* How convolutions are cut for kernels/nv_conv_rows.cl: see conv_rows.h.
+/* How convolutions are cut for nv_conv_rows.cl: see conv_rows.h.
  *
  * By an estimate: rounds of tiles over the units, each as long as its products at the rate that so
  * many teams reach, or as waiting for pixels takes, and as storing its results.  Few tiles are

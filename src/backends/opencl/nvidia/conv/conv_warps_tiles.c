@@ -1,4 +1,4 @@
-/* How convolutions of few pixels are cut for kernels/nv_conv_warps.cl.
+/* How convolutions of few pixels are cut for nv_conv_warps.cl.
  *
  * By an estimate: a unit runs some groups at once, in turns; each takes a while to start and to
  * end, one wait for memory for each DEPTH k-tiles of a warp, and as long as its bytes take on their

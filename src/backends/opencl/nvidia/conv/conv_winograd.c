@@ -1,5 +1,5 @@
 /* conv/winograd_wgmma: 3 x 3 convolutions of stride 1 and their gradients by x with a quarter of
- * the multiplications, those on matrix units by split numbers (3XTF32): kernels/nv_winograd.cl. The
+ * the multiplications, those on matrix units by split numbers (3XTF32): nv_winograd.cl. The
  * 36 products are one convolution of 1 x 1 with 36 times the groups, whose pixels are tiles;
  * weights are transformed while they are packed for it.
  *

@@ -1,4 +1,4 @@
-/* How convolutions are cut for kernels/nv_mma_conv.cl.
+/* How convolutions are cut for nv_mma_conv.cl.
  *
  * By an estimate as that of conv_tiles.c: rounds of tiles over the units, each as long as its
  * products or as its copies take, and as storing its results.  Stages are as many as local memory

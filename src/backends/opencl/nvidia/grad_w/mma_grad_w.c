@@ -1,5 +1,5 @@
 /* conv/mma_grad_w: gradients of two- and three-dimensional convolutions by their weights on
- * mma.sync: kernels/nv_mma_grad_w.cl leaves parts of the sums, which the kernel of
+ * mma.sync: nv_mma_grad_w.cl leaves parts of the sums, which the kernel of
  * conv/wgmma_grad_w adds (grad_w.h). */
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/nvidia/conv/conv.h"
@@ -135,7 +135,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-/* As kernels/nv_mma_grad_w.cl has them. */
+/* As nv_mma_grad_w.cl has them. */
 static void add_sizes(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fac_cl_call *call) {
     const fac_conv_geom *g = &q->g;
     const fac_nv_divisor high = fac_nv_divide_wide((uint32_t)g->P),

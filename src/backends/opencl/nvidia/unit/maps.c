@@ -1,4 +1,4 @@
-/* Tensor maps that kernels make (kernels/nv_maps.cl): the device's kind, and where they lie. */
+/* Tensor maps that kernels make (nv_maps.cl): the device's kind, and where they lie. */
 #include "backends/opencl/nvidia/unit/nvidia.h"
 
 int fac_nv_maps_of(fac_opencl *o) {
