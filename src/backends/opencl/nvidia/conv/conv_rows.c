@@ -39,7 +39,8 @@ static bool is_half(const fac_nv_conv *c) {
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 static int items_of(const fac_nv_conv *c, const fac_nv_tile *t) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
-    return t->warps ? 32 * t->warps : t->warp_rows ? fac_mma_items(&m) : 128 * t->c.teams;
+    if (t->warps) return 32 * t->warps;
+    return t->warp_rows ? fac_mma_items(&m) : 128 * t->c.teams;
 }
 static int64_t columns_of(const fac_nv_rows *r) {
     return (int64_t)r->c.groups * fac_nv_row_tiles(&r->c, &r->t.k);

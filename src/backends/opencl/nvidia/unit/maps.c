@@ -2,7 +2,8 @@
 #include "backends/opencl/nvidia/unit/nvidia.h"
 
 int fac_nv_maps_of(fac_opencl *o) {
-    return fac_cl_has_path(o, FAC_CL_MAPS) ? 1 : fac_cl_has_path(o, FAC_CL_MAPS_16) ? 2 : 0;
+    if (fac_cl_has_path(o, FAC_CL_MAPS)) return 1;
+    return fac_cl_has_path(o, FAC_CL_MAPS_16) ? 2 : 0;
 }
 
 size_t fac_nv_maps_bytes(const fac_opencl *o, int maps) {
