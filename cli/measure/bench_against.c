@@ -125,9 +125,20 @@ typedef struct facts {
     double bytes, macs;
 } facts;
 
-/* Weights of packed files are bits and levels, which the analysis sees as floats. */
+/* Of a constant: none where it is a parameter or state. */
+static double constant_bytes(const fac_graph *g, const char *name) {
+    fac_value *v = fac_graph_find((fac_graph *)g, name);
+    if (!v || !fac_value_tensor(v)) return 0;
+    for (int i = 0; i < fac_graph_params(g); i++)
+        if (fac_graph_param(g, i) == v) return 0;
+    const fac_type t = fac_value_type(v);
+    return (double)fac_type_bytes(&t);
+}
+
+/* Weights of packed files are bits and levels, or bytes and scales, which the analysis sees as
+ * floats; in ONNX bytes are constants. */
 static double stored_bytes(const fac_graph *g, const char *layer_name) {
-    char prefix[NAME + 8];
+    char prefix[NAME + 16];
     const int length = snprintf(prefix, sizeof prefix, "%s.weight", layer_name);
     double bytes = 0;
     for (int i = 0; i < fac_graph_params(g); i++) {
@@ -135,7 +146,8 @@ static double stored_bytes(const fac_graph *g, const char *layer_name) {
         const fac_type t = fac_value_type(fac_graph_param(g, i));
         if (name && !strncmp(name, prefix, (size_t)length)) bytes += (double)fac_type_bytes(&t);
     }
-    return bytes;
+    snprintf(prefix, sizeof prefix, "%s.weight.int8", layer_name);
+    return bytes + constant_bytes(g, prefix);
 }
 
 typedef struct side {

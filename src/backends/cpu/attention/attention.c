@@ -15,6 +15,7 @@
  * past are joined first, in the outputs present_key and present_value if these are asked for. */
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/attention/attention_rows.h"
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
@@ -150,8 +151,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = a;
     return FAC_OK;
 }
-
-static void done(fac_device *d, void *arg) { (void)d, fac_release(arg); }
 
 /* ---- running ---- */
 
@@ -394,5 +393,5 @@ const fac_solver fac_cpu_attention = { .name = "attention",
                                        .rank = 360,
                                        .offer = offer,
                                        .make = make,
-                                       .done = done,
+                                       .done = fac_solver_done,
                                        .run = run };

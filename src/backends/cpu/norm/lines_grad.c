@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -96,16 +97,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *r = fac_alloc(1, sizeof *r);
+    plan *r = fac_draft_copy(p, sizeof *r, err);
     (void)d;
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    *r = *(const plan *)p->draft;
+    if (!r) return FAC_E_NOMEM;
     r->problem = p;
     *out = r;
     return FAC_OK;
 }
-
-static void done(fac_device *d, void *arg) { (void)d, fac_release(arg); }
 
 /* ---- running ---- */
 
@@ -222,26 +220,26 @@ const fac_solver fac_cpu_softmax_grad = { .name = "softmax_grad",
                                           .rank = 820,
                                           .offer = offer,
                                           .make = make,
-                                          .done = done,
+                                          .done = fac_solver_done,
                                           .run = run };
 const fac_solver fac_cpu_log_softmax_grad = { .name = "log_softmax_grad",
                                               .op = &fac_op_log_softmax_grad,
                                               .rank = 830,
                                               .offer = offer,
                                               .make = make,
-                                              .done = done,
+                                              .done = fac_solver_done,
                                               .run = run };
 const fac_solver fac_cpu_layer_norm_grad = { .name = "layer_norm_grad",
                                              .op = &fac_op_layer_norm_grad,
                                              .rank = 840,
                                              .offer = offer,
                                              .make = make,
-                                             .done = done,
+                                             .done = fac_solver_done,
                                              .run = run };
 const fac_solver fac_cpu_rms_norm_grad = { .name = "rms_norm_grad",
                                            .op = &fac_op_rms_norm_grad,
                                            .rank = 850,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };

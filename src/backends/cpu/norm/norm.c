@@ -7,6 +7,7 @@
  * them too. */
 #include <math.h>
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -114,19 +115,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "norm: no memory for a plan");
-    *r = *(const plan *)p->draft;
+    plan *r = fac_draft_copy(p, sizeof *r, err);
+    if (!r) return FAC_E_NOMEM;
     r->problem = p;
     r->past = r->kind != BATCH_BLOCKED &&
               fac_streams_past(fac_cpu_of(d), (size_t)fac_type_bytes(&p->out[0].type));
     *out = r;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 /* ---- running ---- */
@@ -260,5 +255,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_norm = {
-    .name = "norm", .rank = 810, .offer = offer, .make = make, .done = done, .run = run
+    .name = "norm", .rank = 810, .offer = offer, .make = make, .done = fac_solver_done, .run = run
 };

@@ -10,6 +10,7 @@
  * time become f32 in these caches: they meet x by dots for few rows, as a matrix product for many.
  */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/block_dots.h"
 #include "backends/cpu/elementwise/epilogue.h"
@@ -127,8 +128,6 @@ static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_erro
     *out = p;
     return FAC_OK;
 }
-
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 /* ---- running ---- */
 
@@ -263,5 +262,5 @@ const fac_solver fac_cpu_linear_blocks = { .name = "linear/blocks",
                                            .rank = 220,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };

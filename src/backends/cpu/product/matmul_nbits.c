@@ -6,6 +6,7 @@
  * but sums: few rows of x meet codes in registers, so that a run takes as long as it takes to read
  * them, and for many rows panels become f32 in the caches of a core (panels.h).  Weights of 2 and 8
  * bits are read where they lie and become f32, some rows at a time (slab.h). */
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -140,8 +141,6 @@ static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_erro
     *out = p;
     return FAC_OK;
 }
-
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
@@ -298,7 +297,7 @@ const fac_solver fac_cpu_matmul_nbits = { .name = "matmul_nbits/blocks",
                                           .rank = 225,
                                           .offer = offer,
                                           .make = make,
-                                          .done = done,
+                                          .done = fac_solver_done,
                                           .pack_key = pack_key,
                                           .pack = pack,
                                           .run = run };

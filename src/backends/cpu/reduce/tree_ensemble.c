@@ -3,6 +3,7 @@
  * tree by tree, whichever way. */
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -64,17 +65,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *t = fac_alloc(1, sizeof *t);
-    if (!t) return fac_raise(err, FAC_E_NOMEM, "tree_ensemble: no memory for a plan");
-    *t = *(const plan *)p->draft;
+    plan *t = fac_draft_copy(p, sizeof *t, err);
+    if (!t) return FAC_E_NOMEM;
     t->problem = p;
     *out = t;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 /* ---- weights ---- */
@@ -207,5 +202,5 @@ const fac_solver fac_cpu_tree_ensemble = { .name = "tree_ensemble",
                                            .rank = 780,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };
