@@ -66,7 +66,8 @@ static int read_grammar(lm_open_model *to) {
 int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out) {
     fac_error err = { 0 };
     if (!fac_tokenizer_load(given ? given : path, out, &err)) return EXIT_OK;
-    return given ? fail(&err) : fail_text("%s; --tokenizer FILE names another", err.text);
+    if (given || err.status == FAC_E_IO) return fail(&err);
+    return fail_text("%s; --tokenizer FILE names another", err.text);
 }
 
 int lm_same_tokens(const char *given, const fac_tokenizer *t, const fac_lm *m) {
