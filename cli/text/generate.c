@@ -313,7 +313,8 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
     if (!code && lm_given.json) code = print_json(m, &all, &stat);
     if (!code && lm_given.stats) lm_stats(m, &stat);
     free(all.s);
-    return code ? code : interrupted ? 130 : EXIT_OK;
+    if (code) return code;
+    return interrupted ? 130 : EXIT_OK;
 }
 
 static int with_prompt(lm_open_model *m, const char *text, size_t bytes) {
