@@ -200,7 +200,7 @@ INLINE size_t mask_row(const args *a, global const MEMORY(M) *mask, int row, int
 }
 /* A warp's part of the mask, rows from `first` on: whole pieces of 16 bytes, so that a row begins
  * within its first one.  Two lanes for a row, or all lanes for the only one.  Through the first
- * cache: where all windows share a table, the few lines of it in the second one keep all waiting. */
+ * cache: a table that all windows share has few lines in the second one, where all would wait. */
 INLINE void bring_mask(const args *a, uint to, global const MEMORY(M) *mask, int first, int key0,
                        int lane) {
     const int r = MASK_ROWS == 1 ? 0 : lane >> 1, lanes = 32 / MASK_ROWS;
