@@ -162,6 +162,7 @@ def measure(a, name, folder, left, lines):
     size = os.path.getsize(path if os.path.isfile(path) else os.path.join(path, "model.safetensors"))
     got = {f"facula {w}": [] for w in ways}
     for w in ways:
+        facula_speed(a, path, w)  # kernels are compiled
         got[f"facula {w}"] = [facula_speed(a, path, w) for _ in range(a.rounds)]
         line = f"{name}: facula {w} {statistics.median(got[f'facula {w}']):.0f} tok/s"
         print(line + f"; the bytes allow {a.bandwidth * 1e12 / size:.0f}; {profile(a, name, path, w)}", flush=True)

@@ -65,5 +65,6 @@ int plot_sound(const char *path, const char *to, bool text, const plot_look *loo
     fac_device_free(device);
     fac_tensor_free(wave);
     fac_sound_free(&s);
+    if (!status && !text) printf("%s\n", to);
     return status ? fail(&err) : EXIT_OK;
 }

@@ -251,6 +251,8 @@ static int load(const char *path, const char *weights, const list *shapes, long 
     if (!code && weights && !zoo)
         code = fail_text("--weights goes with zoo:NAME; %s has its own", path);
     if (!code) code = read_model(path, weights, seed, look, &s, &m);
+    if (!code && !fac_graph_outputs(m.graph)) /* a text that was cut off */
+        code = fail_text("%s: the graph has no outputs", path);
     for (int i = 0; i < s.n && !code; i++)
         if ((zoo || text || !s.at[i].name) && resize(&m.graph, s.at[i].name, s.at[i].text, &err))
             code = fail(&err);

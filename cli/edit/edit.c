@@ -228,6 +228,8 @@ static int run(list args) {
     if (wrong) return wrong;
     if (!o.output && !o.dry_run && !o.show_meta && !o.verify)
         return usage_error(self, "-o FILE.onnx: where to?");
+    if (o.dry_run && !o.show_meta && !o.verify && !o.steps.n && !o.outputs.n)
+        return usage_error(self, "--dry-run: there is no step that it could say something of");
     if (o.inputs.n && !o.outputs.n)
         return usage_error(self, "--input without --output: where does the part end?");
     if ((o.context.keep.n || o.context.keep_ports) && !has_step("--dtype"))

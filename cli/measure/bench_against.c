@@ -13,22 +13,45 @@ typedef struct layer {
     double us, macs;    /* us: the median of its runs */
     double *runs;
 } layer;
+typedef struct side {
+    const fac_graph *graph;
+    fac_analysis *of;
+    const fac_analysis *against; /* of the other one */
+} side;
 typedef struct table {
+    side from;
     layer *at;
     int n, steps;
     layer whole;
     fac_step_stat *stats; /* scratch */
 } table;
 
-/* "conv2" of "conv2.conv2d_3"; what has no scope is "other". */
-static void name_of(const char *nodes, char to[NAME]) {
-    const char *end = nodes + strcspn(nodes, " +,");
-    const char *dot = NULL;
-    for (const char *s = nodes; s < end; s++)
-        if (*s == '.') dot = s;
-    if (dot)
-        snprintf(to, NAME, "%.*s", (int)(dot - nodes), nodes);
-    else
+/* Is it an op, as nodes without a name are called: "relu", "conv2d_3"? */
+static bool is_op(const char *name) {
+    char op[NAME];
+    snprintf(op, sizeof op, "%s", name);
+    char *number = strrchr(op, '_');
+    if (fac_op_find(op)) return true;
+    if (!number || !number[1] || number[1 + strspn(number + 1, "0123456789")]) return false;
+    *number = 0;
+    return fac_op_find(op) != NULL;
+}
+
+static bool has_layer(const fac_analysis *of, const char *name) {
+    const fac_layer *l;
+    for (int i = 0; (l = fac_analysis_layer(of, i)); i++)
+        if (l->macs > 0 && !strcmp(l->name, name)) return true;
+    return false;
+}
+
+/* "conv2" of "conv2.conv2d_3", all of "layer1.0.conv2"; without a dot what both models call a layer
+ * so, else "other". */
+static void name_of(const side *s, const char *nodes, char to[NAME]) {
+    snprintf(to, NAME, "%.*s", (int)strcspn(nodes, " +,"), nodes);
+    char *dot = strrchr(to, '.');
+    if (dot && is_op(dot + 1))
+        *dot = 0;
+    else if (!dot && !(has_layer(s->of, to) && has_layer(s->against, to)))
         strcpy(to, "other");
 }
 
@@ -40,7 +63,7 @@ static layer *find(table *t, const char *name) {
 
 static layer *layer_of(table *t, const fac_step_stat *s) {
     char name[NAME];
-    name_of(s->nodes ? s->nodes : "", name);
+    name_of(&t->from, s->nodes ? s->nodes : "", name);
     layer *l = find(t, name);
     if (!l) {
         l = &t->at[t->n];
@@ -69,6 +92,7 @@ static void drop(table *t) {
     free(t->whole.runs);
     free(t->at);
     free(t->stats);
+    fac_analysis_free(t->from.of);
 }
 
 static int once(job *j) {
@@ -125,39 +149,61 @@ typedef struct facts {
     double bytes, macs;
 } facts;
 
-/* Weights of packed files are bits and levels, which the analysis sees as floats. */
-static double stored_bytes(const fac_graph *g, const char *layer_name) {
-    char prefix[NAME + 8];
-    const int length = snprintf(prefix, sizeof prefix, "%s.weight", layer_name);
-    double bytes = 0;
-    for (int i = 0; i < fac_graph_params(g); i++) {
-        const char *name = fac_value_name(fac_graph_param(g, i));
-        const fac_type t = fac_value_type(fac_graph_param(g, i));
-        if (name && !strncmp(name, prefix, (size_t)length)) bytes += (double)fac_type_bytes(&t);
+static double stored_bytes(const fac_graph *g, const char *name) {
+    fac_value *v = fac_graph_find((fac_graph *)g, name);
+    if (!v || !fac_value_tensor(v)) return 0;
+    const fac_type t = fac_value_type(v);
+    return (double)fac_type_bytes(&t);
+}
+
+/* Weights of packed files are bits and levels, or bytes and scales, which the analysis sees as the
+ * floats that they stand for. */
+static double weight_bytes(const fac_graph *g, const fac_layer_value *v) {
+    static const char *const parts[][2] = { { ".bits", ".levels" }, { ".int8", ".scale" } };
+    char other[2 * NAME];
+    const double own = stored_bytes(g, v->name);
+    for (int k = 0; k < 2; k++) {
+        const size_t n = strlen(v->name), ending = strlen(parts[k][0]);
+        if (n < ending || strcmp(v->name + n - ending, parts[k][0])) continue;
+        snprintf(other, sizeof other, "%.*s%s", (int)(n - ending), v->name, parts[k][1]);
+        return own + stored_bytes(g, other);
+    }
+    return own > 0 ? own : v->bytes;
+}
+
+/* In ONNX bytes are constants, named after the layer that reads what is made of them. */
+static double onnx_bytes(const fac_graph *g, const char *layer_name) {
+    char name[2 * NAME];
+    snprintf(name, sizeof name, "%s.weight.int8", layer_name);
+    const double bytes = stored_bytes(g, name);
+    snprintf(name, sizeof name, "%s.weight.scale", layer_name);
+    return bytes > 0 ? bytes + stored_bytes(g, name) : 0;
+}
+
+static double bytes_of(const fac_graph *g, const fac_layer *l, const char *layer_name) {
+    double bytes = onnx_bytes(g, layer_name);
+    if (bytes > 0) return bytes;
+    for (int i = 0; i < l->nin; i++) {
+        const fac_role role = l->inputs[i].role;
+        if (role == FAC_ROLE_WEIGHT || role == FAC_ROLE_BUFFER)
+            bytes += weight_bytes(g, &l->inputs[i]);
     }
     return bytes;
 }
-
-typedef struct side {
-    const fac_graph *graph;
-    fac_analysis *of;
-} side;
 
 static facts facts_of(const side *s, const char *layer_name) {
     facts f = { 0 };
     char name[NAME];
     const fac_layer *l;
     for (int i = 0; (l = fac_analysis_layer(s->of, i)); i++) {
-        name_of(l->name, name);
-        if (strcmp(name, layer_name)) continue;
-        f.bytes += l->weights;
+        name_of(s, l->name, name);
+        if (strcmp(name, layer_name) || !(l->macs > 0)) continue;
+        f.bytes += bytes_of(s->graph, l, layer_name);
         if (!(l->macs > f.macs)) continue;
         f.macs = l->macs;
         f.weight_bits = l->weight_bits;
         f.input_bits = l->input_bits;
     }
-    const double stored = stored_bytes(s->graph, layer_name);
-    if (stored > 0) f.bytes = stored;
     return f;
 }
 
@@ -165,11 +211,11 @@ static facts facts_of(const side *s, const char *layer_name) {
 
 static double ratio_of(double against, double us) { return us > 0 ? against / us : 0; }
 
-static int print_json(const side *a, const side *b, const table *x, table *y) {
+static int print_json(const table *x, table *y) {
     cJSON *root = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(root, "layers");
     for (int i = 0; i < x->n; i++) {
         const layer *l = &x->at[i], *other = find(y, l->name);
-        const facts f = facts_of(a, l->name), before = facts_of(b, l->name);
+        const facts f = facts_of(&x->from, l->name), before = facts_of(&y->from, l->name);
         cJSON *row = cJSON_CreateObject();
         cJSON_AddItemToArray(rows, row);
         cJSON_AddStringToObject(row, "layer", l->name);
@@ -194,7 +240,7 @@ static void bits_text(int bits, char to[16]) {
         strcpy(to, "-");
 }
 
-static int print_table(const side *a, const side *b, const table *x, table *y) {
+static int print_table(const table *x, table *y) {
     int width = 20;
     for (int i = 0; i < x->n; i++)
         if ((int)strlen(x->at[i].name) > width) width = (int)strlen(x->at[i].name);
@@ -204,7 +250,7 @@ static int print_table(const side *a, const side *b, const table *x, table *y) {
         char w[16], in[16], bytes[32], before[32];
         const layer *l = &x->at[i], *other = find(y, l->name);
         const double before_us = other ? other->us : 0;
-        const facts f = facts_of(a, l->name), floats = facts_of(b, l->name);
+        const facts f = facts_of(&x->from, l->name), floats = facts_of(&y->from, l->name);
         bits_text(f.weight_bits, w);
         bits_text(f.input_bits, in);
         printf("%-*s %3s %3s  %-26s %9.1f %9.1f %6.2f %10s %10s\n", width, l->name, w, in,
@@ -218,25 +264,22 @@ static int print_table(const side *a, const side *b, const table *x, table *y) {
     return EXIT_OK;
 }
 
-static int tell(const job *a, const job *b, const table *x, table *y, int64_t batch, bool json) {
+static int analyze(table *t, const job *j, int64_t batch) {
     fac_error err = { 0 };
-    side one = { a->m.graph, NULL }, other = { b->m.graph, NULL };
-    fac_status status = fac_analyze(one.graph, batch, &one.of, &err);
-    if (!status) status = fac_analyze(other.graph, batch, &other.of, &err);
-    const int code = status ? fail(&err)
-                     : json ? print_json(&one, &other, x, y)
-                            : print_table(&one, &other, x, y);
-    fac_analysis_free(one.of);
-    fac_analysis_free(other.of);
-    return code;
+    t->from.graph = j->m.graph;
+    return fac_analyze(t->from.graph, batch, &t->from.of, &err) ? fail(&err) : EXIT_OK;
 }
 
 int bench_against(job *a, const job_options *o, const char *what, double seconds, bool json) {
     static job b;
     table x = { 0 }, y = { 0 };
     int code = job_open(&b, verb_find("bench"), o, what);
+    if (!code) code = analyze(&x, a, o->batch);
+    if (!code) code = analyze(&y, &b, o->batch);
+    x.from.against = y.from.of;
+    y.from.against = x.from.of;
     if (!code) code = measure(a, &b, seconds, &x, &y);
-    if (!code) code = tell(a, &b, &x, &y, o->batch, json);
+    if (!code) code = json ? print_json(&x, &y) : print_table(&x, &y);
     drop(&x);
     drop(&y);
     job_close(&b);

@@ -154,8 +154,10 @@ static int run(list args) {
     int code = o->resume ? train_recall(o->resume, o) : EXIT_OK;
     if (!code) code = train_defaults(o);
     if (code) return code;
-    const char *wrong = train_wrong(o);
+    const char *which, *wrong = train_wrong(o);
     if (wrong) return usage_error(v, "%s", wrong);
+    wrong = train_wrong_scheme(o, &which);
+    if (wrong) return usage_error(v, "--quantize \"%s\": %s", which, wrong);
     code = train_fits(v, o);
     if (code) return code;
     if (o->out && !o->resume && o->weights && same_file(o->weights, o->out))

@@ -35,10 +35,12 @@ typedef struct train_options {
 } train_options;
 
 /* ---- train_options.c ---- */
-extern train_options train_given;                      /* what the command line said */
-extern const option train_rows[];                      /* ends with a NULL name */
-bool train_recorded(const option *o);                  /* of train_rows: it is part of run.json */
-const char *train_wrong(const train_options *o);       /* NULL: nothing */
+extern train_options train_given;                /* what the command line said */
+extern const option train_rows[];                /* ends with a NULL name */
+bool train_recorded(const option *o);            /* of train_rows: it is part of run.json */
+const char *train_wrong(const train_options *o); /* NULL: nothing */
+/* The same of a scheme of --quantize, and which it is. */
+const char *train_wrong_scheme(const train_options *o, const char **which);
 int train_fits(const verb *v, const train_options *o); /* no option does nothing: an exit code */
 void train_list(void);
 

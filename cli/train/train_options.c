@@ -152,8 +152,13 @@ const char *train_wrong(const train_options *o) {
     if (o->normalize && strcmp(o->normalize, "clip") && strcmp(o->normalize, "bands"))
         return "--normalize is clip or bands";
     if (o->rest && !o->quantize.n) return "--rest goes with --quantize";
+    return NULL;
+}
+
+const char *train_wrong_scheme(const train_options *o, const char **which) {
     for (int i = 0; i < o->quantize.n; i++) {
         const char *wrong = fac_quantizing_wrong(o->quantize.at[i]);
+        *which = o->quantize.at[i];
         if (wrong) return wrong;
     }
     return NULL;

@@ -264,8 +264,8 @@ enum {                      /* fac_op.is */
        FAC_OP_NO_GRAD = 1,  /* says so on purpose  */
        FAC_OP_DYNAMIC = 2,  /* its output shape is known only after it ran (nonzero, nms, if)  */
        FAC_OP_INPLACE = 4,  /* may write output 0 over an input of the same type that died there  */
-       FAC_OP_PARTS = 2048, /* output 0 is input 0 with parts replaced: it may be written over input
-                               0, and only there */
+       FAC_OP_PARTS = 2048, /* output 0 is input 0 with parts replaced, and may be written over it,
+                               and only over it; so may further outputs over their inputs */
        FAC_OP_BARRIER = 8,  /* never folded, merged or moved across a stage (all_reduce)  */
        FAC_OP_KNOWS = 16,   /* its infer sets known contents: run it again when more is known   */
        FAC_OP_BODIES = 32,  /* its bodies are its meaning (if, loop, fused), not an epilogue  */

@@ -22,6 +22,11 @@ class _Form:
 _forms: dict[tuple[Any, ...], _Form] = {}
 
 
+def moves(what: str, x: Any, *numbers: float) -> bool:
+    """Does one of these attributes of a call that takes x change from call to call?"""
+    return bool(varying((what, x.shape, x.dtype), numbers))
+
+
 def varying(form: tuple[Any, ...], values: tuple[Any, ...]) -> set[int] | frozenset[int]:
     """Which of these numbers change in calls of one form; none while that is not clear, and while a graph is made of the calls.
 

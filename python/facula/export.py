@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _facula
 from ._facula import Builder, Graph, Tensor
-
+from .nn.module import Module, traced
 from .tables import Report
 
 
@@ -61,9 +61,23 @@ class _Writer:
         self.builder = Builder()
         self.names = names
         self.values: dict[Any, int] = {}
+        self.path: list[str] = []
+
+    def enter(self, path: str | None) -> None:
+        """What comes now is of this module: profiles, errors and ONNX say so."""
+        parts = path.split(".") if path else []
+        same = 0
+        while same < min(len(parts), len(self.path)) and parts[same] == self.path[same]:
+            same += 1
+        for _ in self.path[same:]:
+            self.builder.scope("", None)
+        for name in parts[same:]:
+            self.builder.scope(name, None)
+        self.path = parts
 
     def leaf(self, x: Tensor) -> int:
         if id(x) not in self.values:
+            self.enter(None)                        # it has its whole name
             kind, name = self.names.get(id(x), ("const", None))
             self.values[id(x)] = self.builder.leaf(kind, name, x)
         return self.values[id(x)]
@@ -83,7 +97,9 @@ class _Writer:
             return
         if not isinstance(node, _facula.Node):
             raise _facula.UnsupportedError(f"{node.name}: a function written in Python cannot become part of a graph")
-        out = self.builder.emit(node, [self.value(x) for x in node.inputs])
+        inputs = [self.value(x) for x in node.inputs]
+        self.enter(node.scope)
+        out = self.builder.emit(node, inputs)
         for k, v in enumerate(out):
             self.values[(id(node), k)] = v
 
@@ -95,10 +111,14 @@ def trace(function: Callable[..., Any], example: Any, input_names: Sequence[str]
     training = getattr(function, "training", False)
     if training:
         function.eval()  # type: ignore[attr-defined]
+    paths = {id(m): path for path, m in function.named_modules()} if isinstance(function, Module) else {}
+    traced.append(paths)
     before, grads = _facula.set_tracing(True), _facula.set_grad_enabled(False)
     try:
         result = function(*[_facula.apply("identity", None, 0, x) for x in xs])
     finally:
+        traced.pop()
+        _facula.set_scope(None)
         _facula.set_tracing(before)
         _facula.set_grad_enabled(grads)
         if training:
@@ -106,10 +126,14 @@ def trace(function: Callable[..., Any], example: Any, input_names: Sequence[str]
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     names = list(input_names or (["x"] if len(xs) == 1 else [f"x{i}" for i in range(len(xs))]))
     w = _Writer(_leaf_names(function))
+    if isinstance(function, Module):
+        for path, m in function.named_modules():
+            w.builder.scope(path, type(m).__name__)
     for x, name in zip(xs, names):
         w.values[id(x)] = w.builder.input(name, x.dtype, x.shape)
     for node in _nodes(outputs):
         w.node(node)
+    w.enter(None)
     ends = list(output_names or (["y"] if len(outputs) == 1 else [f"y{i}" for i in range(len(outputs))]))
     for name, y in zip(ends, outputs):
         v = w.value(y)

@@ -53,6 +53,7 @@ static int clear(PyObject *o) {
     self->read = NULL;
     Py_CLEAR(self->inputs);
     Py_CLEAR(self->hooks);
+    Py_CLEAR(self->scope);
     return 0;
 }
 static void dealloc(PyObject *o) {
@@ -76,6 +77,11 @@ static PyObject *get_name(PyObject *o, void *none) {
 static PyObject *get_outputs(PyObject *o, void *none) {
     (void)none;
     return PyLong_FromLong(((NodeObject *)o)->f->nout);
+}
+static PyObject *get_scope(PyObject *o, void *none) {
+    (void)none;
+    PyObject *scope = ((NodeObject *)o)->scope;
+    return Py_NewRef(scope ? scope : Py_None);
 }
 static PyObject *get_hooks(PyObject *o, void *none) {
     (void)none;
@@ -237,6 +243,7 @@ static PyMethodDef methods[] = { { "vjp", vjp, METH_VARARGS,
 static PyGetSetDef getset[] = { { "inputs", get_inputs, NULL, "Tensors that were read.", NULL },
                                 { "name", get_name, NULL, "Of the operator.", NULL },
                                 { "outputs", get_outputs, NULL, "How many results.", NULL },
+                                { "scope", get_scope, NULL, "The module that called it.", NULL },
                                 { "hooks", get_hooks, set_hooks,
                                   "{result: [functions of its gradient]} or None", NULL },
                                 { 0 } };

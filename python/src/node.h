@@ -8,6 +8,7 @@ typedef struct NodeObject {
     const fac_op *op;
     PyObject *inputs;           /* a tuple of Tensors and None; NULL once released */
     PyObject *hooks;            /* {result: [functions of its gradient]}, or NULL */
+    PyObject *scope;            /* which module called it, while a graph is made; or NULL */
     fac_tensor **read, **saved; /* the values of the inputs, and of the results; NULL: recorded */
     fac_lazy **recorded;        /* inputs that were not computed yet */
     uint64_t *versions;         /* of those that were read */

@@ -4,7 +4,8 @@
 
 /* Of a thread: one that computes without gradients changes nothing for the others. */
 static _Thread_local bool enabled = true;
-static _Thread_local bool tracing; /* every call is recorded, whatever it is for */
+static _Thread_local bool tracing;    /* every call is recorded, whatever it is for */
+static _Thread_local PyObject *scope; /* which module calls meanwhile: a path, or NULL */
 
 bool py_grad_enabled(void) { return enabled; }
 bool py_grad_enable(bool on) {
@@ -35,6 +36,12 @@ static PyObject *set_tracing(PyObject *module, PyObject *on) {
     bool before = tracing;
     tracing = value;
     return PyBool_FromLong(before);
+}
+static PyObject *set_scope(PyObject *module, PyObject *path) {
+    (void)module;
+    PyObject *before = scope ? scope : Py_NewRef(Py_None);
+    scope = path == Py_None ? NULL : Py_NewRef(path);
+    return before;
 }
 static PyObject *is_tracing(PyObject *module, PyObject *none) {
     (void)module, (void)none;
@@ -82,6 +89,7 @@ static PyObject *recorded(Function *f, const fac_op *op, int n, PyObject *const 
     if (!snapshot(n, in, now)) return NULL;
     NodeObject *node = py_node_new(f, op, n, now, out);
     for (int i = 0; i < n; i++) Py_DECREF(now[i]);
+    if (node && tracing) node->scope = Py_XNewRef(scope);
     return (PyObject *)node;
 }
 
@@ -206,6 +214,7 @@ static PyMethodDef functions[] = {
     { "set_grad_enabled", set_grad_enabled, METH_O,
       "Are calls recorded for gradients?  What it was before." },
     { "set_tracing", set_tracing, METH_O, "Is every call recorded?  What it was before." },
+    { "set_scope", set_scope, METH_O, "The module that calls from now on; what it was before." },
     { "is_tracing", is_tracing, METH_NOARGS, "Is every call recorded, for a graph?" },
     { "is_grad_enabled", is_grad_enabled, METH_NOARGS, "Are calls recorded for gradients?" },
     { 0 }

@@ -96,3 +96,99 @@ def test_forms_are_forgotten():
     changing._forms.update({(k,): changing._Form((0,)) for k in range(changing.KEPT)})
     np.asarray(fac.ones(3)[1])
     assert len(changing._forms) == 1
+
+
+# ---- attributes
+
+F = fac.nn.functional
+
+
+def expm1_of(x, by):
+    return np.expm1(np.minimum(x, 0) / by)
+
+
+ATTRIBUTES = {"leaky_relu": (F.leaky_relu, lambda x, s: np.where(x < 0, x * s, x)),
+              "elu": (F.elu, lambda x, a: np.where(x < 0, a * expm1_of(x, 1), x)),
+              "celu": (F.celu, lambda x, a: np.where(x < 0, a * expm1_of(x, a), x))}
+
+
+@pytest.mark.parametrize("lazily", [False, True])
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_attributes(rng, name, lazily):
+    mine, numpys = ATTRIBUTES[name]
+    a = np.concatenate([rng.standard_normal(40) * 3, [200.0, -200.0, np.inf, -np.inf, np.nan, 0.0]])
+    at = []
+    with fac.lazy(lazily):
+        for t in range(TURNS):
+            x = fac.tensor(a, requires_grad=True)
+            y = mine(x, 0.1 + t / 64)
+            y.sum().backward()
+            assert np.allclose(np.asarray(y.detach()), numpys(a, 0.1 + t / 64), rtol=1e-12, atol=1e-12, equal_nan=True)
+            h = 1e-6
+            with np.errstate(invalid="ignore"):
+                slope = (numpys(a + h, 0.1 + t / 64) - numpys(a - h, 0.1 + t / 64)) / (2 * h)
+            inner = np.isfinite(a) & (a != 0)
+            assert np.allclose(np.asarray(x.grad)[inner], slope[inner], rtol=1e-4, atol=1e-6)
+            at.append(planned(lazily))
+    assert at[-1] - at[changing.MOST + 4] <= 1
+
+
+@pytest.mark.parametrize("lazily", [False, True])
+def test_shares_of_dropout(lazily):
+    fac.manual_seed(3)
+    x = fac.ones(20000, requires_grad=True)
+    at = []
+    with fac.lazy(lazily):
+        for t in range(TURNS):
+            p = 0.1 + t / 100
+            x.grad = None
+            y = F.dropout(x, p)
+            y.sum().backward()
+            got = np.asarray(y.detach())
+            assert np.all((got == 0) | (np.abs(got - 1 / (1 - p)) < 1e-6)) and abs((got == 0).mean() - p) < 0.02
+            assert np.array_equal(np.asarray(x.grad), got)
+            at.append(planned(lazily))
+    assert at[-1] - at[changing.MOST + 4] <= 1
+
+
+@pytest.mark.parametrize("lazily", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_shares_of_smoothing(rng, reduction, lazily):
+    torch = pytest.importorskip("torch")
+    a, labels = rng.standard_normal((6, 5)), [0, 4, -100, 2, 2, 1]
+    at = []
+    with fac.lazy(lazily):
+        for t in range(TURNS):
+            share = 0.01 + t / 100
+            x = fac.tensor(a, requires_grad=True)
+            z = torch.tensor(a, requires_grad=True)
+            mine = F.cross_entropy(x, fac.tensor(labels), reduction=reduction, label_smoothing=share)
+            theirs = torch.nn.functional.cross_entropy(z, torch.tensor(labels), reduction=reduction, label_smoothing=share)
+            mine.sum().backward()
+            theirs.sum().backward()
+            assert np.allclose(np.asarray(mine.detach()), theirs.detach().numpy(), atol=1e-12)
+            assert np.allclose(np.asarray(x.grad), z.grad.numpy(), atol=1e-12)
+            at.append(planned(lazily))
+    assert at[-1] - at[changing.MOST + 4] <= 1
+
+
+@pytest.mark.parametrize("lazily", [False, True])
+@pytest.mark.parametrize("falling", [False, True])
+def test_momentum_of_batch_norms(rng, falling, lazily):
+    """None: the mean of all batches.  falling: a schedule of it."""
+    torch = pytest.importorskip("torch")
+    mine, theirs = fac.nn.BatchNorm2d(3, momentum=None), torch.nn.BatchNorm2d(3, momentum=None)
+    at = []
+    with fac.lazy(lazily):
+        for t in range(TURNS):
+            if falling:
+                mine.momentum = theirs.momentum = 0.5 / (1 + t)
+            a = rng.standard_normal((2, 3, 4, 4)).astype("f4") + t
+            y = mine(fac.tensor(a))
+            z = theirs(torch.tensor(a))
+            assert np.allclose(np.asarray(y.detach()), z.detach().numpy(), atol=1e-5)
+            if t % 8 == 7:
+                assert np.allclose(mine.running_mean.numpy(), theirs.running_mean.numpy(), rtol=1e-5)
+                assert np.allclose(mine.running_var.numpy(), theirs.running_var.numpy(), rtol=1e-4)
+            at.append(planned(lazily))
+    assert at[-1] - at[changing.MOST + 9] <= 1

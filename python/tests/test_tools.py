@@ -24,6 +24,42 @@ def test_summary(small):
         fac.summary(net)
 
 
+class Twice(fac.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = fac.nn.Sequential(fac.nn.Linear(6, 6), fac.nn.ReLU())
+        self.head = fac.nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.head(self.body(self.body(x)) + x)
+
+
+def test_summary_of_a_module_lists_its_modules():
+    text = repr(fac.summary(Twice(), (1, 6)))
+    assert text.split("\n")[3].startswith("Twice ")
+    for row in ("Sequential: 1-1", "Linear: 2-1", "ReLU: 2-2", "(recursive)", "Linear: 1-"):
+        assert row in text, text
+    graph = fac.trace(Twice(), (1, 6))
+    assert "@body.0" in graph.text() and "param body.0.weight f32[6,6]" in graph.text()
+
+
+class Broken(fac.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = fac.nn.Linear(2, 2)
+
+    def forward(self, x):
+        self.part(x)
+        raise ZeroDivisionError
+
+
+def test_a_trace_that_fails_leaves_nothing():
+    with pytest.raises(ZeroDivisionError):
+        fac.trace(Broken(), (1, 2))
+    assert not fac.nn.module.traced and not fac._facula.is_tracing()
+    assert fac._facula.set_scope(None) is None
+
+
 def test_inspect_and_tables(small):
     r = fac.inspect(small)
     assert {row["op"] for row in r.ops} >= {"conv2d", "linear"} and r.inputs[0]["name"] == "x"

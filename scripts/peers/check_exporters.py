@@ -3,7 +3,7 @@
 
     python scripts/peers/check_exporters.py build/facula [MODEL...] [--from NAME,...] [--cache DIR] [--list]
 
-The sources: networks of PyTorch, torchvision and transformers by both of PyTorch's exporters,
+The sources: networks of PyTorch, torchvision, transformers and diffusers by both of PyTorch's exporters,
 models that skl2onnx converts, and networks as TensorFlow's converters, ONNX Runtime's quantizer and
 its optimizer write them. All are small and have random weights. Numbers may differ by 1e-4 of the
 largest of an output, or by two units of the last scale where bytes are computed; integers, flags
@@ -11,7 +11,7 @@ and texts must be equal. Where bytes are computed, ONNX Runtime without its opti
 too. What an exporter refuses, or ONNX Runtime, is told and counts nowhere.
 --cache DIR keeps the files and takes those that are there. Exit code 1 where facula refuses a model
 or gives another answer. Needs onnx and onnxruntime, and of torch, torchvision, transformers,
-onnxscript and skl2onnx what is to be tried.
+diffusers, onnxscript and skl2onnx what is to be tried.
 """
 import argparse
 import collections
@@ -27,7 +27,8 @@ import numpy as np
 import onnx
 import onnxruntime
 
-SOURCES = ["torch", "torchvision", "transformers", "vision", "others"]
+SOURCES = ["torch", "torchvision", "transformers", "vision", "scenes", "diffusers",
+           "others"]
 TOLERANCE = 1e-4
 
 
@@ -114,7 +115,7 @@ def compare(facula, case, cache):
     except Exception as e:
         return "not run", str(e)
     wanted = {i.name for i in session.get_inputs()}
-    outputs = [o.name for o in session.get_outputs()]
+    outputs = list(dict.fromkeys(o.name for o in session.get_outputs()))
     faults = []
     for feeds in runs:
         feeds = {n: x for n, x in feeds.items() if n in wanted}

@@ -1,5 +1,7 @@
 /* Drafts of offers that have memory of their own. */
-#include "facula/backend.h"
+#include "backends/draft.h"
+#include <string.h>
+#include "base/error.h"
 #include "base/memory.h"
 
 void *fac_offer_keep(fac_offer *o, size_t bytes, void (*drop)(void *kept)) {
@@ -19,4 +21,18 @@ void *fac_draft_take(const fac_problem *p) {
     void *kept = p->offered->kept;
     p->offered->kept = NULL;
     return kept;
+}
+
+void *fac_draft_copy(const fac_problem *p, size_t bytes, fac_error *err) {
+    void *plan = fac_alloc(1, bytes);
+    if (!plan)
+        fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    else
+        memcpy(plan, p->draft, bytes);
+    return plan;
+}
+
+void fac_solver_done(fac_device *d, void *plan) {
+    (void)d;
+    fac_release(plan);
 }

@@ -9,7 +9,8 @@ static fac_value ***list_of(fac_graph *g, fac_leaf leaf, size_t **count, size_t 
     *room = leaf == FAC_INPUT   ? &g->room_inputs
             : leaf == FAC_CONST ? &g->room_consts
                                 : &g->room_params;
-    return leaf == FAC_INPUT ? &g->inputs : leaf == FAC_CONST ? &g->consts : &g->params;
+    if (leaf == FAC_INPUT) return &g->inputs;
+    return leaf == FAC_CONST ? &g->consts : &g->params;
 }
 
 fac_value *fac_leaf_new(fac_graph *g, fac_leaf leaf, const char *name, fac_type type,
@@ -36,7 +37,7 @@ fac_value *fac_leaf_new(fac_graph *g, fac_leaf leaf, const char *name, fac_type 
         fac_graph_raise(
             g, FAC_E_SHAPE,
             "%s '%s': %s is no shape: at most %d dims, each a size or a fac_symbol of this graph, "
-            "and fewer than 2^62 elements",
+            "and fewer than 2^56 elements",
             kind[leaf], name ? name : "", text.n ? text.s : "that", FAC_DIMS);
         fac_text_free(&text);
         return NULL;

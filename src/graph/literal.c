@@ -79,7 +79,7 @@ static fac_status read_dims(fac_lexer *l, fac_graph *g, fac_dims *out) {
             if (fac_lex_is(l, ']')) break;
             FAC_TRY(fac_lex_need(l, ','));
         }
-    if (!fac_dims_valid(g, &d)) return fac_lex_fail(l, "a type has 2^62 elements or more");
+    if (!fac_dims_valid(g, &d)) return fac_lex_fail(l, "a type has 2^56 elements or more");
     *out = d;
     return FAC_OK;
 }

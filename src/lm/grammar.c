@@ -95,5 +95,8 @@ fac_status fac_grammar_json(const fac_tokenizer *t, const char *schema, fac_gram
     FAC_TRY(fac_grammar_of_schema(from, strlen(from), &text, err));
     const fac_status status = fac_grammar_new(t, text, out, err);
     fac_release(text);
-    return status;
+    /* rules are numbered here: their names say nothing to who wrote the schema */
+    if (status == FAC_E_FORMAT && err && strstr(err->text, "begins with itself"))
+        return fac_raise(err, status, "JSON schema: a $ref that leads to itself");
+    return status == FAC_E_FORMAT ? fac_raise_in(err, status, "JSON schema") : status;
 }

@@ -78,6 +78,15 @@ static fac_status count_of(const writing *w, const cJSON *s, const char *name, i
     return FAC_OK;
 }
 
+/* Both ends of how many; *high < 0: without end. */
+static fac_status counts_of(writing *w, const cJSON *s, const char *least, const char *most,
+                            int *low, int *high) {
+    FAC_TRY(count_of(w, s, least, 0, low));
+    FAC_TRY(count_of(w, s, most, -1, high));
+    if (*high < 0 || *low <= *high) return FAC_OK;
+    return refuse(w, "minItems or minLength is above maxItems or maxLength");
+}
+
 /* {low,high}; high < 0: without end */
 static void add_times(fac_text *t, int low, int high) {
     fac_text_print(t, high < 0 ? "{%d,}" : "{%d,%d}", low, high);
@@ -86,8 +95,7 @@ static void add_times(fac_text *t, int low, int high) {
 static fac_status put_string(writing *w, const cJSON *s, fac_text *t) {
     int low, high;
     if (get(s, "pattern")) return refuse(w, "pattern is not known");
-    FAC_TRY(count_of(w, s, "minLength", 0, &low));
-    FAC_TRY(count_of(w, s, "maxLength", -1, &high));
+    FAC_TRY(counts_of(w, s, "minLength", "maxLength", &low, &high));
     fac_text_add(t, "\"\\\"\" char");
     add_times(t, low, high);
     fac_text_add(t, " \"\\\"\"");
@@ -98,8 +106,7 @@ static fac_status put_array(writing *w, const cJSON *s, fac_text *t) {
     int low, high;
     fac_text item = { 0 };
     if (get(s, "prefixItems")) return refuse(w, "prefixItems is not known");
-    FAC_TRY(count_of(w, s, "minItems", 0, &low));
-    FAC_TRY(count_of(w, s, "maxItems", -1, &high));
+    FAC_TRY(counts_of(w, s, "minItems", "maxItems", &low, &high));
     fac_status status = get(s, "items") ? put_schema(w, get(s, "items"), &item) : FAC_OK;
     const char *one = item.s ? item.s : "any";
     fac_text_add(t, "\"[\" ws ");

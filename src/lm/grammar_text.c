@@ -244,8 +244,10 @@ static fac_status check_rule(reading *r, look *l, int32_t rule, size_t depth) {
     bool row_empty = true;
     if (l->seen[rule] == 2) return FAC_OK;
     if (l->seen[rule] == 1 || depth > 4 * MOST_TIMES) {
-        static const fac_grammar_name group = { "a group", 7, true };
-        const fac_grammar_name *x = r->names[rule].s ? &r->names[rule] : &group;
+        const fac_grammar_name *x = &r->names[rule];
+        if (!x->s)
+            return fac_raise(r->err, FAC_E_FORMAT,
+                             "grammar: a group that may be nothing is repeated without an end");
         return fac_raise(r->err, FAC_E_FORMAT, "grammar: the rule %.*s begins with itself",
                          (int)x->n, x->s);
     }

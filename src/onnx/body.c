@@ -250,6 +250,7 @@ static fac_status build_in_scope(fac_body *b, const fac_proto_node *n, fac_value
     const fac_proto_function *f = fac_import_function(b->im, n);
     fac_status status = f ? call(b, f, n, in, out, err) : build_op(b, n, in, out, err);
     fac_graph_pop(g);
+    if (status && b->im->spent && b->depth) return status; /* the name of each call says nothing */
     if (status && !g->error.status)
         return fac_raise_in(err, status, "%s", name); /* the graph's own errors have it */
     if (!status && (!f || fac_import_keeps(b, f)) && n->out.n)
@@ -287,8 +288,11 @@ static fac_status build_node(fac_body *b, const fac_proto_node *n, fac_error *er
     fac_value **in = fac_arena_alloc(&im->arena, n->in.n + FAC_ONNX_ROOM, sizeof *in);
     fac_value **out = fac_arena_alloc(&im->arena, n->out.n + FAC_ONNX_ROOM, sizeof *out);
     if (!in || !out) return fac_raise_memory(err, "the nodes");
-    if (!im->budget--)
+    if (b->depth && !im->budget) {
+        im->spent = true;
         return fac_raise(err, FAC_E_UNSUPPORTED, "functions that expand to too many nodes");
+    }
+    im->budget -= b->depth > 0;
     fac_status status = read_inputs(b, n, in, err);
     if (!status) status = build_in_scope(b, n, in, out, err);
     if (status && fac_import_forgives(b, status)) status = build_opaque(b, n, out, err);

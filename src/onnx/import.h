@@ -47,7 +47,8 @@ typedef struct fac_import {
     /* May be NULL: sees the names of the main graph before they are forgotten. */
     fac_status (*look)(void *self, fac_body *main, fac_error *err);
     void *look_self;
-    size_t budget; /* nodes that may still be built: calls of functions multiply them */
+    size_t budget; /* nodes that may still be built inside of calls: these multiply them */
+    bool spent;    /* one more was needed */
 } fac_import;
 
 /* The main graph, one call of a function, or a subgraph. */

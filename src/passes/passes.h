@@ -74,6 +74,10 @@ bool fac_attention_widened(fac_accept *accept, void *self, const fac_node *n, fa
  * instead of NaN. */
 fac_graph *fac_pass_attention(const fac_graph *g, fac_accept *accept, void *self);
 
+/* Keys and values that go into caches and attention of one query become one attention_step, where
+ * accept(self, node) says that a kernel takes it. */
+fac_graph *fac_pass_decoding(const fac_graph *g, fac_accept *accept, void *self);
+
 /* x (1 + erf(x / sqrt 2)) / 2 becomes one gelu.  Changes rounding. */
 fac_graph *fac_pass_gelu(const fac_graph *g);
 

@@ -14,7 +14,7 @@
  * before another one's operands were read. */
 static bool element_by_element(const fac_node *n, const fac_solver *solver, int i, int k) {
     if (solver == &fac_solver_ref && n->nout > 1) return false;
-    if (n->op->is & FAC_OP_PARTS) return i == 0 && k == 0;
+    if (n->op->is & FAC_OP_PARTS) return i == k;
     if (!FAC_IS(n, group)) return n->op->is & FAC_OP_INPLACE;
     const fac_graph *body =
         n->body[0]; /* its nodes run in any order, so one of them must have both */

@@ -130,6 +130,8 @@ static const pass passes[] = {
     { "gelu", .plain = fac_pass_gelu, .does = "what exporters write for gelu becomes one node" },
     { "attention", .accepts_used = fac_pass_attention,
       .does = "softmax between two products becomes one node" },
+    { "decoding", .accepts = fac_pass_decoding,
+      .does = "caches and attention of a new row become one node" },
     { "row_order", .plain = fac_pass_row_order, .does = "moves of rows become one gather" },
     /* after CSE, which may share forward values with the backward part, and no CSE after it */
     { "recompute", UNFUSED | RECOMPUTES, .does = "forward values are made again instead of kept" },

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "op_list.h"
 #include "passes/passes.h"
+#include "passes/quantized/quantized.h"
 #include "passes/common/single.h"
 #include "quantize/quantize.h"
 
@@ -53,21 +54,6 @@ static void want_limited(fac_calibrator *c, const fac_node *n) {
     want(c, n->out[0], NULL);
 }
 
-static bool moves(const fac_node *n) {
-    static const fac_op *const ops[] = { &fac_op_max_pool2d,
-                                         &fac_op_reshape,
-                                         &fac_op_transpose,
-                                         &fac_op_flatten,
-                                         &fac_op_squeeze,
-                                         &fac_op_unsqueeze,
-                                         &fac_op_slice,
-                                         &fac_op_gather,
-                                         &fac_op_expand,
-                                         &fac_op_identity,
-                                         NULL };
-    return fac_op_is_one_of(n->op, ops);
-}
-
 static void want_around(fac_calibrator *c, const fac_node *n) {
     const bool layer = fac_is_weighted(n);
     if (layer && !fac_layer_of(n)) return;
@@ -77,7 +63,7 @@ static void want_around(fac_calibrator *c, const fac_node *n) {
         want(c, n->out[0], NULL);
     } else if (limits(n)) {
         want_limited(c, n);
-    } else if (moves(n) && wanted(c, n->in[0])) {
+    } else if (fac_picks_elements(n) && wanted(c, n->in[0])) {
         want(c, n->out[0], n->in[0]);
     } else if (FAC_IS(n, add) || FAC_IS(n, mul) || FAC_IS(n, concat)) {
         if (all_wanted(c, n)) want(c, n->out[0], NULL);

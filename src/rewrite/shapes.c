@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "facula/ops.h"
 #include "op_list.h"
-#include "ops/shape.h"
+#include "ops/reshapes.h"
 #include "graph/attr.h"
 #include "passes/common/frozen.h"
 #include "passes/passes.h"
@@ -31,7 +31,7 @@ static bool keeps_order(const fac_node *n) {
 
 static bool is_flat(const fac_node *n) {
     if (FAC_IS(n, transpose)) return keeps_order(n);
-    return FAC_IS(n, reshape) || FAC_IS(n, flatten) || FAC_IS(n, squeeze) || FAC_IS(n, unsqueeze);
+    return fac_node_reshapes(n);
 }
 
 /* Whether -1 is a whole number: what a run would refuse is left to the run.  Dims that are copied

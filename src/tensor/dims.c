@@ -3,7 +3,8 @@
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
 
-static const int64_t LARGEST = INT64_C(1) << 62;
+/* So few elements that their bytes, and small multiples of these, fit into an int64_t. */
+static const int64_t LARGEST = INT64_C(1) << 56;
 
 int64_t fac_dims_count(const fac_dims *dims) {
     int64_t count = 1;

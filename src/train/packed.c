@@ -129,14 +129,27 @@ static fac_status save(const fac_graph *g, const char *path, fac_error *err) {
     return status;
 }
 
+/* Weights as planes of bits, twice: numbers that a first look computes, such as those of LSQ, are
+ * weights of few levels to a second one. */
+static fac_status with_bits(const fac_graph *model, int *layers, fac_graph **out, fac_error *err) {
+    fac_graph *g = fac_graph_inference(model);
+    fac_status status = g ? FAC_OK : fac_raise_memory(err, "a copy of the model");
+    for (int look = 0; look < 2 && !status; look++) {
+        fac_graph *known = NULL, *next = NULL;
+        status = fac_train_recognize(g, &known, err);
+        if (!status) status = fac_train_packed(known, layers, &next, err);
+        fac_graph_free(known);
+        fac_graph_free(g);
+        g = next;
+    }
+    *out = g;
+    return status;
+}
+
 /* The graph as the file has it. */
 static fac_status form(const fac_graph *model, int *layers, fac_graph **out, fac_error *err) {
-    fac_graph *packed = NULL, *known = NULL, *quiet = fac_graph_inference(model);
-    fac_status status = quiet ? fac_train_recognize(quiet, &known, err)
-                              : fac_raise_memory(err, "a copy of the model");
-    if (!status) status = fac_train_packed(known, layers, &packed, err);
-    fac_graph_free(known);
-    fac_graph_free(quiet);
+    fac_graph *packed = NULL;
+    fac_status status = with_bits(model, layers, &packed, err);
     if (status) return status;
     fac_graph *g = fac_graph_rebuild(packed, &(fac_rebuild){ .leaf = leaf }, NULL);
     fac_graph_free(packed);

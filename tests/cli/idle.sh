@@ -47,6 +47,8 @@ refused '--keep and --keep-ports go with --dtype' edit m.txt -o e.onnx --keep x
 refused '--keep and --keep-ports go with --dtype' edit m.txt -o e.onnx --keep-ports
 expect 1 'names no attribute' "$facula" edit m.txt -o e.onnx --set 'op:relu '; one_line
 expect 0 'simplify        1 layer, 1 before' "$facula" edit m.txt --dry-run --simplify
+refused 'there is no step' edit m.txt --dry-run
+refused 'there is no step' edit m.txt -o e.onnx --dry-run
 refused '--data is for sets of files' train toy:xor --data .
 expect 1 'has no such parameter' "$facula" train toy:xor --epochs 1 --freeze conv9.*; one_line
 expect 0 'test accuracy' "$facula" train toy:xor --epochs 1 --freeze '*.b*' --quiet
@@ -92,6 +94,17 @@ expect 0 'y f32' "$facula" run m.txt x.npy --wisdom ''
 expect 1 'x.npy is a NumPy array, no model' "$facula" edit m.txt -o e.onnx --append x.npy; one_line
 printf 'nothing\n' >wrong.txt
 expect 1 'wrong.txt: line 1:' "$facula" run wrong.txt --random; one_line
+
+# a text that was cut off before its outputs gives nothing, in any verb
+printf 'input x f32[1,3,4,4]\n%%1 = relu(x)\n' >cut.txt
+for verb in 'run cut.txt --random' 'run cut.txt --random --top 3' 'show cut.txt' 'summary cut.txt' \
+    'inspect cut.txt' 'bench cut.txt --runs 1' 'profile cut.txt' 'activations cut.txt --random' \
+    'export cut.txt -o c.onnx' 'edit cut.txt -o c.onnx' 'edit m.txt -o c.onnx --append cut.txt' \
+    'tile cut.txt --max-m 2' 'report cut.txt -o c.html' 'train toy:xor --model cut.txt' \
+    'quantize cut.txt --scheme int8:dynamic -o c.onnx' 'reduce cut.txt --check true -o c.onnx'; do
+    expect 1 'cut.txt: the graph has no outputs' "$facula" $verb; one_line
+done
+expect 5 'cut.txt: the graph has no outputs' "$facula" verify cut.txt cut.txt; one_line
 
 # numbers
 for text in ' 3' '0x10' '0X1'; do

@@ -37,6 +37,20 @@ expect 0 '3 of 5 layers, weights of 2 as bytes' "$facula" quantize lenet.onnx --
 check [ "$(wc -c <l8.fac)" -lt "$(wc -c <l.fac)" ]
 expect 0 '' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos --rest int8 -o l8.onnx
 expect 0 'DequantizeLinear' "$facula" inspect l8.onnx --onnx
+"$facula" bench l8.fac --against l8.onnx --seconds 0.001 >against
+check [ "$(awk '$2 == 8' against | wc -l)" = 2 ]
+check awk '$2 == 8 && $(NF - 3) $(NF - 2) != $(NF - 1) $NF { exit 1 }' against
+# layers without a scope in their names, as many ONNX files have them
+printf 'input x f32[1,40,9,9]\nparam w f32[40,40,3,3]\nparam v f32[40,40,3,3]\nparam u f32[40,40,3,3]
+first = conv2d(x, w) pad=1,1,1,1\nr = relu(first)\nsecond = conv2d(r, v) pad=1,1,1,1\ns = relu(second)
+third = conv2d(s, u) pad=1,1,1,1\noutput y = third\n' >flat.txt
+"$facula" export flat.txt -o flat.onnx >/dev/null
+expect 0 '1 of 3 layers' "$facula" quantize flat.onnx --scheme lq:w1a2 --random -o flat.fac
+sed 's/relu/tanh/' flat.txt >below.txt
+expect 0 'inputs of 1 layer stay floats' "$facula" quantize below.txt --scheme lq:w1a2 --random -o below.fac
+expect 0 '"float_input"' "$facula" quantize below.txt --scheme lq:w1a2 --random -o below.fac --json
+"$facula" bench flat.fac --against flat.onnx --seconds 0.001 >against
+check grep -q '^conv2d_2 .* 1 .* 1.96 kB .* 57.6 kB' against
 expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos --even -o le.fac
 expect 2 'go with scheme lq' "$facula" quantize lenet.onnx --scheme int8:static --data photos --even -o le.onnx
 expect 2 'inputs of 2 to 4 bits' "$facula" quantize lenet.onnx --scheme lq:w1a1 --data photos --even -o le.fac

@@ -31,7 +31,7 @@ expect 1 'waveforms take shift, gain, noise and mixup' "$facula" train sound-fol
 expect 0 'high' "$facula" run run/model.onnx birds/high/2.wav
 expect 0 'low' "$facula" run run/model.onnx birds/low/2.wav birds/high/3.wav
 expect 0 '"sounds"' "$facula" run run/model.onnx birds/low/2.wav --json
-check "$facula" plot birds/low/1.wav -o low.svg
+expect 0 'low.svg' "$facula" plot birds/low/1.wav -o low.svg
 holds low.svg kHz dB
 expect 0 'kHz' "$facula" plot birds/low/1.wav
 expect 0 'high' sh -c "'$facula' listen run/model.onnx - --threshold 0 <birds/high/1.wav"

@@ -46,7 +46,8 @@ refuse 2 "from 1 to" toy:xor --epochs -1
 refuse 2 "highest, high, medium, bf16 or f16" toy:xor --precision low
 refuse 2 "below 1" toy:xor --ema 1
 refuse 2 "no such scheme" toy:xor --quantize binary
-refuse 2 "out of range" toy:xor --quantize lq:w9a1
+refuse 2 '"lq:w9a1": bits are out of range' toy:xor --quantize lq:w1a2 --quantize lq:w9a1
+refuse 2 '"xnor:w1a1": .*no bits to choose' toy:xor --quantize xnor:w1a1
 refuse 1 "matches no layer" toy:xor --quantize 'conv*=lq:w1a2'
 refuse 1 "no-such-file" toy:xor --weights "$dir/no-such-file"
 refuse 1 "no toy data set" toy:moons

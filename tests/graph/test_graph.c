@@ -173,10 +173,10 @@ static void leaves_are_checked(void **state) {
         { 1, "input 'b' has no element type" },
         { 2, "input 'c': f32[2,-1] is no shape: at most 8 dims, each a size or a fac_symbol of "
              "this graph, "
-             "and fewer than 2^62 elements" },
+             "and fewer than 2^56 elements" },
         { 3, "input 'd': f32[4294967296,4294967296] is no shape: at most 8 dims, each a size or a "
              "fac_symbol of this graph, "
-             "and fewer than 2^62 elements" },
+             "and fewer than 2^56 elements" },
         { 4, "parameter 'e' has no tensor" },
         { 5, "fac_update: there are two updates of 'p'" },
         { 6, "fac_update: 'x' is not a parameter" },

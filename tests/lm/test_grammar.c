@@ -122,6 +122,7 @@ static void what_is_no_grammar(void **state) {
         { "root ::= \"a", "line 1" },
         { "root ::= \"a\"\nx ::= [a", "line 2" },
         { "root ::= root \"a\" | \"b\"", "rule root begins with itself" },
+        { "root ::= (\"\" | \"t\")* \"!\"", "a group that may be nothing is repeated" },
         { "root ::= a\na ::= b? a | \"x\"\nb ::= \"b\"", "rule a begins with itself" },
         { "root ::= (\"a\"", "')'" },
         { "root ::= \"a\")", "no ')'" },
@@ -202,6 +203,11 @@ static void schemas(void **state) {
                                              "3",
                                              "{\"required\":[\"a\"],\"type\":\"object\"}",
                                              "{\"$ref\":\"#/x\"}",
+                                             "{\"$ref\":\"#\"}",
+                                             "{\"type\":\"array\",\"minItems\":5,\"maxItems\":2}",
+                                             "{\"type\":\"array\",\"minItems\":5,\"maxItems\":0}",
+                                             "{\"type\":\"string\",\"minLength\":2,"
+                                             "\"maxLength\":1}",
                                              "{\"enum\":[]}" };
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         fac_grammar *g;
@@ -214,6 +220,8 @@ static void schemas(void **state) {
         fac_grammar *g;
         if (!fac_grammar_json(tokens, not_known[k], &g, &err))
             fail_msg("it was taken: %s", not_known[k]);
+        if (strncmp(err.text, "JSON schema: ", 13) || strstr(err.text, "grammar"))
+            fail_msg("%s says: %s", not_known[k], err.text);
     }
 }
 

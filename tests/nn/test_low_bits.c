@@ -163,6 +163,41 @@ static void the_step_of_lsq_is_learned(void **state) {
     fac_graph_free(g);
 }
 
+/* After a relu, of up to 4 bits: the nearest level, halves to the lower one; gradients as above. */
+static void steps_after_a_relu_are_a_basis(void **state) {
+    (void)state;
+    const float x[] = { -0.5f, 0.125f, 0.3f, 0.45f, 0.6f, 0.9f }, s = 0.25f;
+    const float want[] = { 0, 0, 0.25f, 0.5f, 0.5f, 0.75f };
+    float y[6], dx[6], got;
+    for (int bits = 2; bits <= 5; bits++) {
+        fac_graph *g = fac_graph_new();
+        fac_value *in = param(g, "x", fac_shape(6), x), *step = param(g, "s", fac_shape(1), &s);
+        fac_value *q = fac_quantize_lsq(in, step, bits, true);
+        const double most = ldexp(1, bits) - 1;
+        double along = 0;
+        eval(q, y, 6);
+        gradient(q, step, &got, 1);
+        for (int i = 0; i < 6; i++) {
+            const double c = (double)x[i] / 0.25;
+            double d = nearbyint(c) - c;
+            if (c <= 0) d = 0;
+            if (c >= most) d = most;
+            along += d * (i + 1);
+            const bool is_top = i == 5 && bits > 2;
+            assert_float_equal(y[i], is_top ? 1.0f : want[i], 1e-6);
+        }
+        assert_float_equal(got, along / sqrt(6 * most), 1e-5);
+        fac_graph_free(g);
+        g = fac_graph_new();
+        in = param(g, "x", fac_shape(6), x);
+        step = param(g, "s", fac_shape(1), &s);
+        gradient(fac_quantize_lsq(in, step, bits, true), in, dx, 6);
+        for (int i = 0; i < 6; i++)
+            assert_float_equal(dx[i], i == 0 || (i == 5 && bits == 2) ? 0 : i + 1, 1e-5);
+        fac_graph_free(g);
+    }
+}
+
 /* More bases come closer, and alpha is the least squares: the rest is orthogonal to each plane. */
 static void more_bases_of_abc_come_closer(void **state) {
     (void)state;
@@ -221,6 +256,7 @@ int main(void) {
         cmocka_unit_test(gradients_take_the_paths_of_the_papers),
         cmocka_unit_test(scaled_signs_have_the_whole_gradient),
         cmocka_unit_test(the_step_of_lsq_is_learned),
+        cmocka_unit_test(steps_after_a_relu_are_a_basis),
         cmocka_unit_test(more_bases_of_abc_come_closer),
         cmocka_unit_test(gradients_of_abc_reach_shifts_and_scales),
     };

@@ -1,110 +1,36 @@
-/* attention/wgmma and attention_grad/wgmma within whole programs: heads of all sizes, ragged
- * lengths, causal, masks, grouped queries, every mode, against the same in f64 on the cpu; without
- * a GPU their texts.  FACULA_KERNELS=DIR writes these for scripts/check_ptx.sh. */
-#include "opencl_solver_check.h"
-#include "backends/opencl/nvidia/attention/attention.h"
-#include "facula/facula.h"
-
-static fac_device *cpu;
+/* attention/wgmma, attention/warps and attention_grad/wgmma within whole programs: heads of all
+ * sizes, ragged lengths, causal, masks, grouped queries, every mode, against the same in f64 on the
+ * cpu; without a GPU their texts.  FACULA_KERNELS=DIR writes these for scripts/check_ptx.sh. */
+#include "nv_attention_check.h"
+#include "backends/opencl/nvidia/unit/mma.h"
 
 static int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0) % (uint64_t)n); }
 
-static bool has_units(void) {
-    return device && fac_cl_has_path(fac_opencl_of(device), FAC_CL_WGMMA);
+static const char wgmma[] = "attention/wgmma", warps[] = "attention/warps";
+
+static bool has_units(const char *solver) {
+    return device &&
+           fac_cl_has_path(fac_opencl_of(device), solver == wgmma ? FAC_CL_WGMMA : FAC_CL_MMA);
 }
 
-typedef struct form {
-    const char *type;
-    int B, H, G, Q, T, D, E;
-    bool flat, causal;
-    double scale;
-    const char *mask; /* its type */
-    fac_dims mask_dims;
-} form;
-
-static fac_dtype type_of(const char *name) {
-    return !strcmp(name, "bf16")   ? FAC_BF16
-           : !strcmp(name, "f16")  ? FAC_F16
-           : !strcmp(name, "bool") ? FAC_BOOL
-                                   : FAC_F32;
-}
-
-/* Outputs: y, its log sum exp, the gradients by q, k and v of a sum of y's sines. */
-static fac_graph *build(const form *f, fac_dtype t) {
-    fac_graph *g = fac_graph_new();
-    const fac_dims q =
-        f->flat ? fac_shape(f->B, f->Q, f->H * f->D) : fac_shape(f->B, f->H, f->Q, f->D);
-    const fac_dims k =
-        f->flat ? fac_shape(f->B, f->T, f->G * f->D) : fac_shape(f->B, f->G, f->T, f->D);
-    const fac_dims v =
-        f->flat ? fac_shape(f->B, f->T, f->G * f->E) : fac_shape(f->B, f->G, f->T, f->E);
-    fac_value *wrt[] = { fac_input(g, "q", t, q), fac_input(g, "k", t, k),
-                         fac_input(g, "v", t, v) },
-              *d[3], *mask = NULL;
-    if (f->mask)
-        mask = fac_input(g, "mask", type_of(f->mask) == FAC_BOOL ? FAC_BOOL : t, f->mask_dims);
-    const fac_attention_opts o = { .q_heads = f->flat ? f->H : 0,
-                                   .kv_heads = f->flat ? f->G : 0,
-                                   .causal = f->causal,
-                                   .scale = f->scale };
-    fac_value *y = fac_attention(wrt[0], wrt[1], wrt[2], mask, NULL, NULL, NULL, &o);
-    fac_grad(fac_sum(fac_sin(y), (fac_dims){ 0 }, false), 3, wrt, d);
-    fac_output(g, "y", y);
-    fac_output(g, "lse", fac_value_other(y, 4));
-    for (int i = 0; i < 3; i++) fac_output(g, (const char *[]){ "dq", "dk", "dv" }[i], d[i]);
-    OK(fac_graph_check(g, &err));
-    return g;
-}
-enum { INPUTS = 4, RESULTS = 5 };
-
-static void fill(const fac_graph *g, fac_tensor *in[]) {
-    for (int i = 0; i < fac_graph_inputs(g); i++) {
-        const fac_type t = fac_value_type(fac_graph_input(g, i));
-        void *data = contents(t, -1, 1);
-        OK(fac_tensor_new(NULL, t.dtype, t.dims, &in[i], &err));
-        OK(fac_tensor_write(in[i], data, fac_type_bytes(&t), &err));
-        free(data);
-    }
-}
-
-/* Errors against exact sums, of the largest result. */
-static double bound(fac_dtype t, fac_precision p, int result) {
-    if (t == FAC_F32 && p == FAC_PRECISION_DEFAULT) return result < 2 ? 1e-5 : 5e-5;
-    const double one =
-        t == FAC_BF16 || (t == FAC_F32 && p == FAC_PRECISION_MEDIUM) ? 1.5e-2 : 2.5e-3;
-    return result < 2 ? one : 3 * one;
-}
-
-static void compare_results(const form *f, fac_precision p, int k, fac_tensor *got,
+static void compare_results(const form *f, fac_precision p, const char *how, int k, fac_tensor *got,
                             fac_tensor *want) {
     fac_tensor *as = NULL;
     OK(fac_tensor_convert(got, FAC_F64, &as, &err));
     const fac_type t = fac_tensor_type(want);
-    const double *x = fac_tensor_data(as), *y = fac_tensor_data(want);
-    const int64_t n = fac_dims_count(&t.dims);
-    /* gradients may be differences of numbers of about one, which a single key makes equal */
-    double top = k < 2 ? 1e-3 : f->T == 1 ? 1e-1 : 1e-2;
-    double most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        top = fmax(top, fabs(y[i]));
-        most = isnan(x[i]) ? INFINITY : fmax(most, fabs(x[i] - y[i]));
-    }
-    if (getenv("FACULA_VERBOSE"))
-        print_message("%s B%d H%d/%d Q%d T%d D%d E%d precision %d, result %d: error %.1e\n",
-                      f->type, f->B, f->H, f->G, f->Q, f->T, f->D, f->E, p, k, most / top);
-    if (!(most <= bound(type_of(f->type), p, k) * top))
-        fail_msg(
-            "%s B%d H%d/%d Q%d T%d D%d E%d mask %s causal %d, precision %d, result %d: error %.2e",
-            f->type, f->B, f->H, f->G, f->Q, f->T, f->D, f->E, f->mask ? f->mask : "none",
-            f->causal, p, k, most / top);
+    compare_exact(f, p, how, k, fac_tensor_data(as), fac_tensor_data(want), fac_dims_count(&t.dims),
+                  t.dims.d[t.dims.n - 1]);
     fac_tensor_free(as);
 }
 
-/* Both solvers must take part; split numbers are for the first one only. */
-static void pose(const form *f, fac_precision p) {
+/* By this solver, without gradients by attention/warps.  Else both solvers must take part; split
+ * numbers are for the first one only. */
+static void pose(const form *f, fac_precision p, const char *solver) {
     fac_tensor *in[INPUTS] = { NULL }, *wide[INPUTS] = { NULL }, *got[RESULTS] = { NULL },
                *want[RESULTS] = { NULL };
-    fac_graph *g = build(f, type_of(f->type)), *ref = build(f, FAC_F64);
+    const bool grads = !strcmp(solver, wgmma);
+    const int results = grads ? RESULTS : 2;
+    fac_graph *g = build(f, type_of(f->type), grads), *ref = build(f, FAC_F64, grads);
     fac_program *program = NULL;
     fac_step_stat s[64];
     int taken = 0;
@@ -117,22 +43,21 @@ static void pose(const form *f, fac_precision p) {
                        &err));
     OK(fac_program_run(program, wide, want, &err));
     fac_program_free(program);
-    OK(fac_program_new(g, device, &(fac_program_opts){ .precision = p }, &program, &err));
+    OK(fac_program_new(g, device, &(fac_program_opts){ .precision = p, .solver = solver }, &program,
+                       &err));
     OK(fac_program_run(program, in, got, &err));
     const size_t n = fac_program_steps(program, s, 64);
-    for (size_t i = 0; i < n && i < 64; i++) taken += !strncmp(s[i].solver, "attention", 9);
-    for (int k = 0; k < RESULTS; k++) compare_results(f, p, k, got[k], want[k]);
+    for (size_t i = 0; i < n && i < 64; i++)
+        taken += !strcmp(s[i].solver, solver) || !strcmp(s[i].solver, "attention_grad/wgmma");
+    for (int k = 0; k < results; k++) compare_results(f, p, solver, k, got[k], want[k]);
     fac_program_free(program);
-    for (int k = 0; k < RESULTS; k++) fac_tensor_free(got[k]), fac_tensor_free(want[k]);
+    for (int k = 0; k < results; k++) fac_tensor_free(got[k]), fac_tensor_free(want[k]);
     for (int i = 0; i < INPUTS; i++) fac_tensor_free(in[i]), fac_tensor_free(wide[i]);
     fac_graph_free(g), fac_graph_free(ref);
-    assert_int_equal(taken, type_of(f->type) == FAC_F32 && p == FAC_PRECISION_DEFAULT ? 1 : 2);
+    assert_int_equal(taken,
+                     !grads || (type_of(f->type) == FAC_F32 && p == FAC_PRECISION_DEFAULT) ? 1 : 2);
 }
 
-#define DIMS(...)                                                                                  \
-    {                                                                                              \
-        .n = sizeof(int64_t[]){ __VA_ARGS__ } / sizeof(int64_t), .d = { __VA_ARGS__ }              \
-    }
 static const form forms[] = {
     { .type = "bf16", 1, 2, 2, 128, 128, 64, 64 },
     { .type = "bf16", 2, 4, 2, 77, 333, 128, 128, .flat = true },
@@ -175,22 +100,22 @@ static const fac_precision levels[] = { FAC_PRECISION_HIGH, FAC_PRECISION_MEDIUM
 enum { LEVELS = sizeof levels / sizeof *levels };
 static int levels_of(const form *f) { return type_of(f->type) == FAC_F32 ? LEVELS : 1; }
 
-/* Each form in one of its modes, as each has kernels of its own to compile; FACULA_ALL: in all. */
-static void every_form(void **state) {
-    (void)state;
-    if (!has_units()) skip();
+/* Each form in one of its modes, as each has kernels of its own to compile; FACULA_ALL: in all,
+ * FACULA_FORM=0 .. 15: of the forms, this one. */
+static void pose_forms(const char *solver) {
+    const char *chosen = getenv("FACULA_FORM");
+    if (!has_units(solver)) skip();
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         const int n = levels_of(&forms[i]), only = below(n);
-        for (int k = 0; k < n; k++)
-            if (k == only || getenv("FACULA_ALL")) pose(&forms[i], levels[k]);
+        for (int k = 0; k < n && !(chosen && atoi(chosen) != (int)i); k++)
+            if (k == only || getenv("FACULA_ALL")) pose(&forms[i], levels[k], solver);
     }
 }
 
-static void random_forms(void **state) {
+static void pose_random(const char *solver) {
     static const char *const types[] = { "f32", "bf16", "f16" };
     static const int sizes[] = { 64, 128, 16, 32, 96, 40, 7 };
-    (void)state;
-    if (!has_units()) skip();
+    if (!has_units(solver)) skip();
     for (int i = 0; i < (getenv("FACULA_ALL") ? 60 : 2); i++) {
         form f = { types[below(3)],   1 + below(2),    2,
                    1 + below(2),      1 + below(400),  1 + below(400),
@@ -198,16 +123,33 @@ static void random_forms(void **state) {
                    .causal = below(2) };
         f.mask_dims = fac_shape(f.B, 1, f.Q, f.T);
         if (below(2)) f.mask = "bool";
-        pose(&f, levels[below(LEVELS)]);
+        pose(&f, levels[below(LEVELS)], solver);
     }
+}
+
+static void every_form(void **state) {
+    (void)state;
+    pose_forms(wgmma);
+}
+static void every_form_by_warps(void **state) {
+    (void)state;
+    pose_forms(warps);
+}
+static void random_forms(void **state) {
+    (void)state;
+    pose_random(wgmma);
+}
+static void random_forms_by_warps(void **state) {
+    (void)state;
+    pose_random(warps);
 }
 
 /* Two runs give the same bits. */
 static void runs_are_alike(void **state) {
     static const form f = { .type = "bf16", 2, 4, 4, 500, 700, 64, 64 };
     (void)state;
-    if (!has_units()) skip();
-    fac_graph *g = build(&f, FAC_BF16);
+    if (!has_units(wgmma)) skip();
+    fac_graph *g = build(&f, FAC_BF16, true);
     fac_tensor *in[INPUTS] = { NULL }, *out[2][RESULTS] = { { NULL } }, *here[2] = { NULL };
     fac_program *p = NULL;
     fill(g, in);
@@ -238,26 +180,41 @@ static void keep(const char *name, int number, const fac_text *t) {
     fclose(f);
 }
 
+/* A form's texts by attention/warps, for cards with little and with much local memory. */
+static void warps_texts_of(const form *f, const fac_nv_attention *a, int number) {
+    static const int room[] = { 48, 99, 163 }, units[] = { 24, 84, 132 };
+    const int card = number / 3 % 3, only = 1 + number / 3 % 8;
+    fac_nv_attention_warps_cut cut;
+    fac_text t = { 0 };
+    assert_true(fac_nv_attention_warps_cut_of(a, 1, 48 << 10, 1, &cut));
+    assert_false(fac_nv_attention_warps_cut_of(a, 9, 1 << 20, 1, &cut));
+    if (!fac_nv_attention_warps_cut_of(a, number & 1 ? only : 0, (size_t)room[card] << 10,
+                                       units[card], &cut))
+        return;
+    assert_in_range(cut.warps, 1, 8);
+    assert_int_equal(cut.block % 16, 0);
+    assert_true(cut.stages * cut.block >= f->T ? cut.ahead == cut.stages
+                                               : cut.ahead == cut.stages - 1 && cut.ahead > 0);
+    fac_nv_attention_warps_text(a, &cut, number & 2, &t);
+    assert_null(strstr(t.s, FAC_NV_MARK));
+    keep("warps", number, &t);
+    fac_text_free(&t);
+}
+
 /* What is read of a problem, and every text of it. */
 static void texts_of(const form *f, fac_precision p, int maps, int number) {
     static const char *const names[] = { "forward", "delta", "keys", "queries" };
-    fac_graph *g = build(f, type_of(f->type));
+    fac_graph *g = build(f, type_of(f->type), true);
     fac_operand x[OPERANDS] = { 0 };
     fac_nv_attention a;
-    const fac_node *n = fac_graph_output(g, 0)->node;
-    fac_problem problem = {
-        .node = n, .precision = p, .nin = n->nin, .nout = n->nout, .in = x, .out = x + n->nin
-    };
-    for (int i = 0; i < n->nin + n->nout; i++) {
-        const fac_value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
-    }
+    fac_problem problem = problem_of(fac_graph_output(g, 0)->node, p, x);
     assert_true(fac_nv_attention_read(&problem, 3, &problem.out[0], maps, &a));
     assert_true(a.B == f->B && a.H == f->H && a.G == f->G && a.Q == f->Q && a.T == f->T &&
                 a.D == f->D && a.E == f->E);
     assert_int_equal(a.q.head, f->flat ? f->D : f->Q * f->D);
     assert_int_equal(a.k.row, f->flat ? f->G * f->D : f->D);
     assert_int_equal(a.d % 16, 0);
+    if (!maps) warps_texts_of(f, &a, number);
     assert_int_equal(a.maps,
                      type_of(f->type) != FAC_F32 && f->D % 8 == 0 && f->E % 8 == 0 ? maps : 0);
     if (a.maps != maps) {
@@ -294,6 +251,52 @@ static void texts(void **state) {
             for (int maps = 0; maps < 3; maps++) texts_of(&forms[i], levels[k], maps, number++);
 }
 
+/* Whom the planner would take on a card with wgmma. */
+static bool warps_are_faster(const form *f, fac_precision p) {
+    enum { GOOD = 1, UNITS = 132 };
+    static fac_opencl o;
+    fac_graph *g = build(f, type_of(f->type), false);
+    fac_operand x[OPERANDS] = { 0 };
+    fac_nv_attention a, b;
+    fac_nv_attention_warps_cut cut;
+    fac_problem problem = problem_of(fac_graph_output(g, 0)->node, p, x);
+    memset(&o, 0, sizeof o);
+    o.limits = (fac_cl_limits){ .local = 49152, .group = 1024, .units = UNITS, .gpu = true };
+    for (int k = 0; k < FAC_CL_PATHS; k++) o.paths[k] = GOOD;
+    assert_true(fac_nv_attention_read(&problem, FAC_NV_MASK, &problem.out[0], 0, &a));
+    assert_true(fac_nv_attention_read(&problem, FAC_NV_MASK, &problem.out[0], 1, &b));
+    assert_true(fac_nv_attention_warps_cut_of(&a, 0, fac_mma_local(&o), UNITS, &cut));
+    const fac_nv_attention_cut tiles = fac_nv_attention_cut_of(&b, FAC_NV_FORWARD);
+    const size_t images = b.maps ? 0 : (size_t)(b.B * b.G * b.T * (b.d + b.e) * fac_nv_number(&b));
+    fac_graph_free(g);
+    return fac_nv_attention_warps_seconds(&o, &a, &cut) <
+           fac_nv_attention_seconds(&o, &b, &tiles, images);
+}
+
+static void short_sequences_by_warps(void **state) {
+    static const form few[] = { { .type = "bf16",
+                                  1024,
+                                  3,
+                                  3,
+                                  49,
+                                  49,
+                                  32,
+                                  32,
+                                  .mask = "bf16",
+                                  .mask_dims = DIMS(1, 64, 3, 49, 49) },
+                                { .type = "bf16", 16, 12, 12, 128, 128, 64, 64 },
+                                { .type = "bf16", 1, 12, 12, 197, 197, 64, 64 },
+                                { .type = "f32", 16, 12, 12, 197, 197, 64, 64 } },
+                      many[] = { { .type = "bf16", 16, 12, 12, 512, 512, 64, 64 },
+                                 { .type = "f16", 2, 16, 16, 2048, 2048, 128, 128, .causal = true },
+                                 { .type = "f32", 8, 16, 16, 2048, 2048, 64, 64 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+        assert_true(warps_are_faster(&few[i], FAC_PRECISION_HIGH));
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+        assert_false(warps_are_faster(&many[i], FAC_PRECISION_HIGH));
+}
+
 static int open_both(void **state) {
     OK(fac_device_open("cpu", NULL, &cpu, &err));
     return open_device(state);
@@ -305,8 +308,11 @@ static int close_both(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(texts), cmocka_unit_test(every_form),
-                                        cmocka_unit_test(random_forms),
-                                        cmocka_unit_test(runs_are_alike) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts),         cmocka_unit_test(short_sequences_by_warps),
+        cmocka_unit_test(every_form),    cmocka_unit_test(every_form_by_warps),
+        cmocka_unit_test(random_forms),  cmocka_unit_test(random_forms_by_warps),
+        cmocka_unit_test(runs_are_alike)
+    };
     return cmocka_run_group_tests(tests, open_both, close_both);
 }

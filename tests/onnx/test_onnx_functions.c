@@ -48,6 +48,19 @@ static function leak(bool with_default) {
     return f;
 }
 
+/* Each of 40 functions calls the next one twice. */
+static void has_many(bytes *m) {
+    for (int k = 0; k < 40; k++) {
+        char name[16], next[16];
+        snprintf(name, sizeof name, "f%d", k);
+        snprintf(next, sizeof next, "f%d", k + 1);
+        function f = make(name, "a", "c");
+        does(&f, k < 39 ? calls(next, "a", "b") : node("Relu", "a", "b"));
+        does(&f, k < 39 ? calls(next, "b", "c") : node("Relu", "b", "c"));
+        has(m, f);
+    }
+}
+
 static void functions(void **state) {
     (void)state;
     const float x[] = { -8, -4, 0, 4 };
@@ -116,18 +129,9 @@ static void wrong_functions(void **state) {
     m = main_graph(calls("f", "x", "y"));
     has(&m, f);
     refuses_with(m, NULL, FAC_E_UNSUPPORTED, "op Frobnicate of domain ai.onnx, opset 17");
-    /* each of 40 functions calls the next one twice */
     m = main_graph(calls("f0", "x", "y"));
-    for (int k = 0; k < 40; k++) {
-        char name[16], next[16];
-        snprintf(name, sizeof name, "f%d", k);
-        snprintf(next, sizeof next, "f%d", k + 1);
-        f = make(name, "a", "c");
-        does(&f, k < 39 ? calls(next, "a", "b") : node("Relu", "a", "b"));
-        does(&f, k < 39 ? calls(next, "b", "c") : node("Relu", "b", "c"));
-        has(&m, f);
-    }
-    refuses_with(m, NULL, FAC_E_UNSUPPORTED, "too many nodes");
+    has_many(&m);
+    refuses_with(m, NULL, FAC_E_UNSUPPORTED, "y: functions that expand to too many nodes");
     m = main_graph(calls("f0", "x", "y"));
     for (int k = 0; k < 200; k++) {
         char name[16], next[16];
@@ -138,6 +142,23 @@ static void wrong_functions(void **state) {
         has(&m, f);
     }
     refuses_with(m, NULL, FAC_E_UNSUPPORTED, "deep");
+}
+
+/* For those who look, each such call is a node without a meaning, and the others are built. */
+static void many_calls_are_opaque(void **state) {
+    (void)state;
+    bytes g = { 0 };
+    in(&g, "x", "4");
+    add(&g, calls("f0", "x", "a"));
+    add(&g, calls("f0", "x", "b"));
+    add(&g, node("Relu", "x", "y"));
+    out(&g, "y");
+    bytes m = w_model(g, 9, 17);
+    w_opset(&m, 8, "local", 1);
+    has_many(&m);
+    fac_graph *made = load_with(m, &(fac_onnx_opts){ .opaque = true });
+    assert_int_equal(fac_value_type(fac_graph_output(made, 0)).dims.d[0], 4);
+    fac_graph_free(made);
 }
 
 /* ---- damage ---- */
@@ -212,9 +233,8 @@ static void lost_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions),
-        cmocka_unit_test(wrong_functions),
-        cmocka_unit_test(torn),
+        cmocka_unit_test(functions),       cmocka_unit_test(many_calls_are_opaque),
+        cmocka_unit_test(wrong_functions), cmocka_unit_test(torn),
         cmocka_unit_test(lost_memory),
     };
     return cmocka_run_group_tests_name("onnx functions", tests, NULL, NULL);

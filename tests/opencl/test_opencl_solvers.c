@@ -59,7 +59,8 @@ static bool may_be_asked(const char *solver) {
     fac_opencl *o = fac_opencl_of(device);
     if (strstr(solver, "/relay")) return fac_cl_has_path(o, FAC_CL_RELAY);
     if (strstr(solver, "wgmma")) return fac_cl_has_path(o, FAC_CL_WGMMA);
-    if (strstr(solver, "mma") || !strcmp(solver, "conv/warps"))
+    if (strstr(solver, "mma") || !strcmp(solver, "conv/warps") ||
+        !strcmp(solver, "attention/warps"))
         return fac_cl_has_path(o, FAC_CL_MMA);
     if (!strcmp(solver, "product/dot"))
         return fac_cl_has_path(o, FAC_CL_DOT8) || fac_cl_has_path(o, FAC_CL_DOT8_NVIDIA);
@@ -70,9 +71,10 @@ static bool may_be_asked(const char *solver) {
  * has by default, or wants weights in blocks.  They have tests of their own
  * (test_opencl_attention.c, test_nv_attention.c, test_opencl_products.c, test_opencl_blocks.c). */
 static bool is_tested_elsewhere(const char *solver) {
-    return !strcmp(solver, "attention/few") || !strcmp(solver, "attention/wgmma") ||
-           !strcmp(solver, "attention_grad/wgmma") || !strcmp(solver, "product/thin_f16") ||
-           !strcmp(solver, "linear/blocks") || !strcmp(solver, "cast/blocks");
+    return !strcmp(solver, "attention/few") || !strcmp(solver, "attention/warps") ||
+           !strcmp(solver, "attention/wgmma") || !strcmp(solver, "attention_grad/wgmma") ||
+           !strcmp(solver, "product/thin_f16") || !strcmp(solver, "linear/blocks") ||
+           !strcmp(solver, "cast/blocks");
 }
 
 /* How many were compiled or found on disk so far. */

@@ -16,6 +16,7 @@ static fac_graph *turns(const fac_graph *g) { return fac_pass_sink_turns(g); }
 static fac_graph *epilogue(const fac_graph *g) { return fac_pass_epilogue(g, take, NULL); }
 static fac_graph *products(const fac_graph *g) { return fac_pass_sibling_products(g, take, NULL); }
 static fac_graph *norms(const fac_graph *g) { return fac_pass_norm_casts(g, take, NULL); }
+static fac_graph *decoding(const fac_graph *g) { return fac_pass_decoding(g, take, NULL); }
 static fac_graph *chains(const fac_graph *g) { return fac_pass_chains(g); }
 
 #define ATTENTION(scores, weights)                                                                 \
@@ -296,9 +297,55 @@ static const form forms[] = {
       { { "fused", 1 }, { "cast", 0 } } },
 };
 
+/* Results: cases of attention_step, and texts of language models (tests/lm). */
+#define STEP(rows, turns, keys)                                                                    \
+    "input q f32[1," rows ",8]\ninput k f32[1," rows ",4]\ninput v f32[1," rows ",4]\n"            \
+    "input at i64[1]\ninput n i64[1]\ninput p i64[1," rows                                         \
+    "]\nparam c f32[9,2]\nparam s f32[9,2]\n"                                                      \
+    "param a f32[1,1,9,4]\nparam b f32[1,1,9,4]\n" turns "r = reshape(" keys ", i64{1," rows       \
+    ",1,4})\nt = transpose(r) perm=0,2,1,3\nw = reshape(v, i64{1," rows                            \
+    ",1,4})\nu = transpose(w) perm=0,2,1,3\nx = cache_write(a, t, at)\nz = cache_write(b, u, "     \
+    "at)\n"
+#define TURNS "e = rotary(q, c, s, p) heads=2\nf = rotary(k, c, s, p) heads=1\n"
+#define ATTENDS(q)                                                                                 \
+    "y = attention(" q ", x, z, -, -, -, n) causal q_heads=2\noutput y = y\noutput x = x\n"
+static const form steps[] = {
+    { "a step, turned",
+      { decoding },
+      0,
+      STEP("1", TURNS, "f") ATTENDS("e"),
+      { { "attention_step", 1 }, { "attention", 0 }, { "rotary", 0 }, { "cache_write", 0 } } },
+    { "a step without turns",
+      { decoding },
+      0,
+      STEP("1", "", "k") ATTENDS("q"),
+      { { "attention_step", 1 }, { "cache_write", 0 } } },
+    { "only the query is turned",
+      { decoding },
+      0,
+      STEP("1", TURNS, "k") ATTENDS("e"),
+      { { "attention_step", 0 }, { "attention", 1 } } },
+    { "several rows",
+      { decoding },
+      0,
+      STEP("2", TURNS, "f") ATTENDS("e"),
+      { { "attention_step", 0 }, { "rotary", 2 } } },
+    { "a cache that another node reads",
+      { decoding },
+      0,
+      STEP("1", TURNS, "f") ATTENDS("e") "o = mul(x, 2)\noutput o = o\n",
+      { { "attention_step", 0 }, { "cache_write", 2 } } },
+    { "all keys count",
+      { decoding },
+      0,
+      STEP("1", TURNS, "f") "y = attention(e, x, z) causal q_heads=2\noutput y = y\n",
+      { { "attention_step", 0 }, { "attention", 1 } } },
+};
+
 static void structure(void **state) {
     (void)state;
     check_structure(forms, sizeof forms / sizeof *forms);
+    check_structure(steps, sizeof steps / sizeof *steps);
 }
 
 static void results(void **state) {

@@ -125,10 +125,10 @@ static void bytes_are_near(const fac_graph *floats, const fac_graph *bytes, cons
 static const struct {
     const char *scheme;
     int layers, bits;
-} nets[] = { { "lq:w1a2", 2, 1 }, { "lq:w2a2", 2, 2 },     { "lq:w3a3", 2, 3 },
-             { "lq:w4a1", 2, 4 }, { "xnor", 2, 1 },        { "bnn", 2, 1 },
-             { "bwn", 2, 1 },     { "dorefa:w2a2", 2, 2 }, { "dorefa:w1a32", 2, 1 },
-             { "reactnet", 2, 1 } };
+} nets[] = { { "lq:w1a2", 2, 1 },  { "lq:w2a2", 2, 2 },     { "lq:w3a3", 2, 3 },
+             { "lq:w4a1", 2, 4 },  { "xnor", 2, 1 },        { "bnn", 2, 1 },
+             { "bwn", 2, 1 },      { "dorefa:w2a2", 2, 2 }, { "dorefa:w1a32", 2, 1 },
+             { "reactnet", 2, 1 }, { "lsq:w2a2", 2, 2 } }; /* none is at -2 steps */
 
 /* Of a packed file again: what its weights would take as floats is what it was, but for levels of
  * activations, which are constants of its graph. */
@@ -173,8 +173,8 @@ static void what_is_read_is_what_was_written(void **state) {
 /* What quantizers leave has bytes in the file; the result is that of the copy in floats. */
 static void the_rest_may_be_bytes(void **state) {
     (void)state;
-    static const char *const schemes[] = { "lq:w1a2", "xnor", "lq:w3a3" };
-    for (int k = 0; k < 6; k++) {
+    static const char *const schemes[] = { "lq:w1a2", "xnor", "lq:w3a3", "lsq:w2a4" };
+    for (int k = 0; k < 8; k++) {
         fac_error err = { 0 };
         fac_packing p;
         fac_graph *g = network(schemes[k / 2]), *plain = NULL, *bytes, *back;
@@ -186,7 +186,8 @@ static void the_rest_may_be_bytes(void **state) {
         assert_int_equal(changed, 2);
         if (fac_packed_save(bytes, path, &p, &err)) fail_msg("%s", err.text);
         assert_int_equal(p.layers, 2);
-        const double bits = (k < 4 ? 1 : 3) * 2 * 40 * 40 * 9, rest = 40 * 9 + 3 * 40 * 72;
+        static const int planes[] = { 1, 1, 3, 2 };
+        const double bits = planes[k / 2] * 2 * 40 * 40 * 9, rest = 40 * 9 + 3 * 40 * 72;
         assert_int_equal(p.byte_layers, 2);
         assert_int_equal(p.float_layers, 0);
         const double all = 4 * (2 * 40 * 40 * 9 + rest), norms = 4 * (3 * 4 * 40 + 3);

@@ -10,6 +10,7 @@ from .._facula import Tensor
 
 
 M = TypeVar("M", bound="Module")
+traced: list[dict[int, str]] = []                   # modules that graphs are made of: id -> path
 
 
 class Parameter(Tensor):
@@ -156,6 +157,8 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
+        path = traced[-1].get(id(self)) if traced and _facula.is_tracing() else None
+        before = None if path is None else _facula.set_scope(path)      # trace() takes it back when something fails
         if own["_forward_pre_hooks"]:
             for hook in list(own["_forward_pre_hooks"]):
                 changed = hook(self, args)
@@ -170,6 +173,8 @@ class Module:
         like = _facula.likes(args)                          # what export() takes for an example
         if like is not None:
             own["_last_inputs"] = like
+        if path is not None:
+            _facula.set_scope(before)
         return y
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> autograd.RemovableHandle:

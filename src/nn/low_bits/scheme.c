@@ -56,6 +56,9 @@ const char *fac_scheme_parse(const char *text, fac_scheme *to) {
             return NULL;
         }
     const size_t n = strcspn(text, ":");
+    for (int k = 0; k < SINGLES && text[n]; k++)
+        if (strlen(singles[k].name) == n && !strncmp(text, singles[k].name, n))
+            return "bnn, xnor, bwn, bireal and reactnet have no bits to choose: the name alone";
     for (int k = 0; k < FAMILIES && text[n]; k++)
         if (strlen(families[k].name) == n && !strncmp(text, families[k].name, n))
             return parse_bits(text + n + 1, k, to);

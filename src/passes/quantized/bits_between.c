@@ -11,6 +11,7 @@
  * (code_limits).  Done where accept(self, node) says that a kernel takes the layer. */
 #include "facula/ops.h"
 #include "graph/attr.h"
+#include "ops/reshapes.h"
 #include "op_list.h"
 #include "ops/basis.h"
 #include "ops/code_limits.h"
@@ -51,9 +52,7 @@ static bool is_row(const fac_value *v) {
     return d->n == 2 || (d->n == 4 && d->d[2] == 1 && d->d[3] == 1);
 }
 static bool keeps_places(const fac_node *n) {
-    const bool moves =
-        FAC_IS(n, reshape) || FAC_IS(n, flatten) || FAC_IS(n, squeeze) || FAC_IS(n, unsqueeze);
-    if (!moves || !is_row(n->in[0]) || !is_row(n->out[0])) return false;
+    if (!fac_node_reshapes(n) || !is_row(n->in[0]) || !is_row(n->out[0])) return false;
     return n->in[0]->type.dims.d[1] == n->out[0]->type.dims.d[1];
 }
 

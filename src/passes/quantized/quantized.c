@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 #include "facula/ops.h"
+#include "ops/reshapes.h"
 #include "op_list.h"
 #include "ops/quant.h"
 #include "ops/reduce.h"
@@ -212,23 +213,19 @@ static fac_value *concat(const fac_node *n, const bytes *y) {
     return fac_emit(n->op, n->attrs, n->nin, part);
 }
 
-/* Ops that pick some of x's elements, and are given bytes as well. */
+bool fac_picks_elements(const fac_node *n) {
+    static const fac_op *const ops[] = {
+        &fac_op_max_pool2d, &fac_op_transpose, &fac_op_slice, &fac_op_gather,
+        &fac_op_expand,     &fac_op_identity,  NULL
+    };
+    return fac_node_reshapes(n) || fac_op_is_one_of(n->op, ops);
+}
+
 static fac_value *moved(const fac_node *n, const bytes *y) {
     enum { INPUTS = 8 };
-    static const fac_op *const names[] = { &fac_op_max_pool2d,
-                                           &fac_op_reshape,
-                                           &fac_op_transpose,
-                                           &fac_op_flatten,
-                                           &fac_op_squeeze,
-                                           &fac_op_unsqueeze,
-                                           &fac_op_slice,
-                                           &fac_op_gather,
-                                           &fac_op_expand,
-                                           &fac_op_identity,
-                                           NULL };
     fac_value *in[INPUTS];
     bytes x;
-    if (!fac_op_is_one_of(n->op, names) || n->nin > INPUTS || n->nin < 1) return NULL;
+    if (!fac_picks_elements(n) || n->nin > INPUTS || n->nin < 1) return NULL;
     if (!fac_coded_whole(n->in[0], &x) || !fac_coded_alike(&x, y)) return NULL;
     for (int k = 0; k < n->nin; k++) in[k] = k ? n->in[k] : x.q;
     return fac_emit(n->op, n->attrs, n->nin, in);

@@ -13,6 +13,9 @@ typedef struct fac_coded {
 bool fac_coded_whole(const fac_value *v, fac_coded *to);
 bool fac_coded_alike(const fac_coded *a, const fac_coded *b);
 
+/* Ops that pick some of the elements of x, and are given bytes as well. */
+bool fac_picks_elements(const fac_node *n);
+
 /* Bytes of y's scale from v, elementwise ops on one value of bytes and on single numbers: by a
  * table.  NULL: v is not that. */
 fac_value *fac_coded_table(const fac_value *v, const fac_coded *y);

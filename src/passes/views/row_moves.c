@@ -5,6 +5,7 @@
 #include "facula/ops.h"
 #include "facula/backend.h"
 #include "graph/attr.h"
+#include "ops/reshapes.h"
 #include "op_list.h"
 #include "passes/views/row_moves.h"
 #include "passes/common/single.h"
@@ -23,9 +24,7 @@ typedef struct chain {
 /* ---- which ops ---- */
 
 static bool keeps_elements(const fac_node *n) {
-    static const fac_op *const names[] = { &fac_op_reshape, &fac_op_squeeze,  &fac_op_unsqueeze,
-                                           &fac_op_flatten, &fac_op_identity, NULL };
-    return fac_op_is_one_of(n->op, names);
+    return fac_node_reshapes(n) || FAC_IS(n, identity);
 }
 
 static bool is_zero(const fac_value *v) {

@@ -5,6 +5,7 @@
  * and groups them anew, a transpose moves groups. */
 #include "facula/backend.h"
 #include "facula/ops.h"
+#include "ops/reshapes.h"
 #include "op_list.h"
 #include "passes/views/row_moves.h"
 
@@ -21,16 +22,10 @@ typedef struct atoms {
     int n, first[FAC_DIMS + 1], rank;
 } atoms;
 
-static bool keeps_elements(const fac_node *n) {
-    static const fac_op *const names[] = { &fac_op_reshape, &fac_op_squeeze, &fac_op_unsqueeze,
-                                           &fac_op_flatten, NULL };
-    return fac_op_is_one_of(n->op, names);
-}
-
 bool fac_is_reordered(const fac_value *v) {
     const fac_node *n = v->node;
     return n && n->nout == 1 && !n->body[0] && v->time == FAC_RUN &&
-           fac_node_guess(n) == FAC_CERTAIN && (keeps_elements(n) || FAC_IS(n, transpose));
+           fac_node_guess(n) == FAC_CERTAIN && (fac_node_reshapes(n) || FAC_IS(n, transpose));
 }
 
 /* ---- atoms ---- */

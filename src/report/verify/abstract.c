@@ -256,7 +256,7 @@ static void reduce_outputs(modular *m, fac_graph *g) {
         fac_graph_raise(g, FAC_E_NOMEM, "no memory for outputs");
         return;
     }
-    memcpy(was, g->outputs, n * sizeof *was);
+    if (n) memcpy(was, g->outputs, n * sizeof *was);
     fac_forget_outputs(g);
     for (size_t k = 0; k < n && !g->error.status; k++)
         fac_output(g, was[k].name,

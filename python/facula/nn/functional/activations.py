@@ -6,6 +6,7 @@ from typing import Any
 from ... import functional as T
 from ..._facula import Tensor, apply
 from ...functional import sigmoid, softmax, tanh
+from ...changing import moves
 from ...random import default_generator
 from .common import _words
 
@@ -28,14 +29,20 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
+    if moves("leaky_relu", x, negative_slope):
+        return T.where(x < 0, x * negative_slope, x)
     return apply("leaky_relu", f"slope={negative_slope}", 0, x)
 
 
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    if moves("elu", x, alpha):
+        return T.where(x < 0, T.expm1(T.minimum(x, 0.0)) * alpha, x)       # of large x it would be inf, and its gradient NaN
     return apply("elu", f"alpha={alpha}", 0, x)
 
 
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    if alpha > 0 and moves("celu", x, alpha):
+        return T.where(x < 0, T.expm1(T.minimum(x, 0.0) / alpha) * alpha, x)
     return apply("celu", f"alpha={alpha}", 0, x)
 
 
@@ -92,6 +99,9 @@ def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     if p == 1:
         return x * 0.0
     counter = Tensor(int(default_generator._np.integers(0, 2 ** 62)), dtype="int64")
+    if moves("dropout", x, p):
+        kept = apply("bernoulli", None, 0, T.full_like(x.detach(), 1.0) * (1 - p), counter)
+        return T.where(kept, x * (1 / (1 - p)), T.zeros_like(x.detach()))
     return apply("dropout", f"ratio={p} training=1", 0, x, counter)
 
 

@@ -5,6 +5,7 @@ import warnings
 
 from ... import _facula, functional as T
 from ..._facula import Tensor, apply
+from ...changing import moves
 from ...dtypes import int64
 from ...functional import log_softmax
 from ...promote import cast
@@ -56,6 +57,16 @@ def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_ind
     return _reduced(losses, reduction)
 
 
+def _smoothed(x: Tensor, target: Tensor, ignore_index: int, reduction: str, share: float) -> Tensor:
+    """Cross entropy with a share of smoothing that changes from call to call."""
+    log_p = log_softmax(x, 1)
+    counts = cast(target, int64) != ignore_index
+    sharp = nll_loss(log_p, target, None, ignore_index, "none")
+    flat = T.where(counts, -T.mean(log_p, 1), T.zeros_like(sharp.detach()))
+    losses = sharp * (1 - share) + flat * share
+    return T.sum(losses) / T.sum(cast(counts, x.dtype)) if reduction == "mean" else _reduced(losses, reduction)
+
+
 def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:
     """-log softmax(x)[label]; target: labels (integers), or probabilities (floats) of x's shape."""
@@ -71,6 +82,8 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignor
         return cross_entropy(x.unsqueeze(0), target.reshape(1), weight, ignore_index, reduction, label_smoothing)
     if weight is None and reduction in ("mean", "sum", "none"):
         _check_labels("cross_entropy", target, x.shape[1], ignore_index)
+        if label_smoothing and moves("cross_entropy", x, label_smoothing):
+            return _smoothed(x, target, ignore_index, reduction, label_smoothing)
         attrs = _words(reduction=reduction, ignore=True, ignore_index=ignore_index, label_smoothing=label_smoothing or None)
         return apply("cross_entropy", attrs, 0, x, cast(target, int64))
     loss = nll_loss(log_softmax(x, 1), target, weight, ignore_index, reduction)

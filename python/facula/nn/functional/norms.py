@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _facula, functional as T
 from ..._facula import Tensor, apply
+from ...changing import moves
 from ...fused import fuse
 from .common import _words, many
+
+
+_USUAL = 0.1
 
 
 @functools.lru_cache(256)
@@ -24,8 +27,9 @@ def _norm_words(eps: float, kept: float | None) -> str:
 
 
 def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """Each channel with mean 0 and variance 1, of the batch in training, else of the running statistics, which training updates."""
+               bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5) -> Tensor:
+    """Each channel with mean 0 and variance 1, of the batch in training, else of the running statistics, which training updates; momentum: a number, or a
+    tensor of one."""
     c = x.shape[1]
     scale = weight if weight is not None else T.ones(c, dtype=x.dtype)
     shift = bias if bias is not None else T.zeros(c, dtype=x.dtype)
@@ -34,14 +38,20 @@ def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | Non
     var = running_var if running_var is not None else T.ones(c, dtype=x.dtype)
     if not own:
         return apply("batch_norm", _norm_words(eps, None), 0, x, scale, shift, mean, var)
-    n = math.prod(x.shape) // max(c, 1)
+    n = x._count // max(c, 1)
     if training and n <= 1:
         raise _facula.ShapeError(f"batch norm: one value for each channel has no variance (shape {x.shape})")
-    y, new_mean, new_var = apply("batch_norm", _norm_words(eps, 1 - momentum), 3, x, scale, shift, mean, var)
+    # one that changes: then what the batch gives is mixed here
+    moving = momentum != _USUAL and moves("batch_norm", x, momentum) if isinstance(momentum, (int, float)) else True
+    y, new_mean, new_var = apply("batch_norm", _norm_words(eps, 0.0 if moving else 1 - momentum), 3, x, scale, shift, mean, var)
     if training and running_mean is not None and running_var is not None:
         before = _facula.set_grad_enabled(False)
         try:
             share = n / (n - 1)                             # PyTorch keeps the variance over one less
+            if moving:
+                running_mean._become(_mix(mean.dtype, c)(new_mean, momentum, mean, 1 - momentum)[0])
+                running_var._become(_mix(var.dtype, c)(new_var, momentum * share, var, 1 - momentum)[0])
+                return y
             running_mean._become(new_mean.detach())
             if _facula.is_tracing():
                 running_var._become(new_var.detach() * share + var.detach() * ((1 - share) * (1 - momentum)))

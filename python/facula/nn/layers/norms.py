@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from ... import _facula, functional as T
 from ..._facula import Tensor
+from ...autograd import no_grad
 from ...dtypes import int64
 from ...fused import Value, fuse
+from ...promote import cast
 from .. import functional as F
 from ..module import Module, Parameter
 from .products import _new
@@ -32,14 +35,15 @@ class _BatchNorm(Module):
         self.register_buffer("num_batches_tracked", T.zeros((), dtype="int64") if tracked else None)
 
     def forward(self, x: Tensor) -> Tensor:
-        momentum = self.momentum
+        momentum: Any = self.momentum
         if self.training and self.track_running_stats:
             seen = self._buffers["num_batches_tracked"]
             seen._become(seen + 1 if _facula.is_tracing() else _one_more()(seen)[0])
             if momentum is None:
-                momentum = 1 / int(seen)
+                with no_grad():
+                    momentum = 1.0 / cast(seen.detach(), x.dtype)
         return F.batch_norm(x, self._buffers["running_mean"], self._buffers["running_var"], self._parameters["weight"],
-                            self._parameters["bias"], self.training, momentum or 0.0, self.eps)
+                            self._parameters["bias"], self.training, 0.0 if momentum is None else momentum, self.eps)
 
     def extra_repr(self) -> str:
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "

@@ -5,9 +5,6 @@
 #include <unordered_set>
 
 namespace ocl {
-static bool is_among(const std::unordered_set<std::string>& names, const OpInfo& I) {
-  return names.count(I.op.schema().name());
-}
 static double number(const c10::IValue& v) {
   if (v.isDouble()) return v.toDouble();
   return v.isInt() ? (double)v.toInt() : NAN;
@@ -48,9 +45,12 @@ static const std::unordered_set<std::string> kRepeats = {"aten::fill_", "aten::z
                                                           "aten::_index_put_impl_", "aten::threshold",
                                                           "aten::threshold_"};
 
+bool reads_apart(const std::string& name) { return kApart.count(name); }
+bool may_repeat(const std::string& name) { return kRepeats.count(name); }
+
 static void check_overlap(const OpInfo& I, const c10::IValue* a) {
-  const bool apart = is_among(kApart, I);
-  if ((!apart && !I.pointwise && !I.random) || is_among(kRepeats, I)) return;
+  const bool apart = I.apart;
+  if ((!apart && !I.pointwise && !I.random) || I.repeats) return;
   for (size_t w = 0; w < I.kind.size(); w++) {
     if (!I.writes[w] || !a[w].isTensor() || !a[w].toTensor().defined()) continue;
     const at::Tensor& to = a[w].toTensor();

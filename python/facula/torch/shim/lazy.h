@@ -91,12 +91,13 @@ struct OpInfo {
   bool lift = false;                    // its floating-point arguments are numbers, not structure
   bool masks = false;                   // masks may be among its indices: see masks.cpp
   bool product = false;                 // torch's switch of precision speaks of it
+  bool apart = false, repeats = false;  // see checks.cpp
   explicit OpInfo(const c10::OperatorHandle& o);
 };
 
 struct Call {
   const OpInfo* op;
-  Stack other;                          // arguments that are no tensors, None where one was
+  c10::SmallVector<c10::IValue, 10> other;   // arguments that are no tensors, None where one was
   c10::SmallVector<Ref, 4> in;          // tensor arguments in order, lists flattened
   c10::SmallVector<int32_t, 12> count;  // of each argument: how many refs, -1 none
   c10::SmallVector<Ref, 2> out;         // fresh results
@@ -138,6 +139,8 @@ void record(const OpInfo&, Stack*);
 void check(const OpInfo&, const c10::IValue* arguments);
 void check_places(const Call&);                     // one device
 bool takes_masks(const std::string& name);          // of an operator
+bool reads_apart(const std::string& name);          // nothing of what it writes may be read
+bool may_repeat(const std::string& name);           // places may be written more than once
 void plain_indices(const OpInfo&, c10::IValue* arguments);   // masks become places
 at::Tensor host_of(const Ref&);
 State* state_of(const at::Tensor&);

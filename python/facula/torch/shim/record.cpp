@@ -308,21 +308,20 @@ void record(const OpInfo& I, Stack* stack) {
     auto sc = generator_next(g, c.device);
     c.seed = mix(sc.first, sc.second);
   }
-  const Metas* m = nullptr;
-  Metas local;
+  const Metas* m = nullptr;                         // none of `shapes` is ever changed or taken out
   if (I.fresh || I.has_out) {
     {
       std::lock_guard<std::recursive_mutex> g(R.mu);
       auto it = shapes.find(key);
-      if (it != shapes.end()) { local = it->second; m = &local; R.hits++; }
+      if (it != shapes.end()) { m = &it->second; R.hits++; }
     }
+    Metas local;
     if (!m) {                                       // unlocked: a meta kernel of Python takes the GIL
       try { local = infer(c); }
       catch (c10::NotImplementedError&) { return run_now("torch does not know its shape beforehand"); }
       std::lock_guard<std::recursive_mutex> g(R.mu);
       R.infers++;
-      shapes[key] = local;
-      m = &local;
+      m = &shapes.emplace(key, std::move(local)).first->second;
     }
   }
   if (I.has_out && m) {

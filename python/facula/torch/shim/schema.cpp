@@ -46,6 +46,8 @@ OpInfo::OpInfo(const c10::OperatorHandle& o) : op(o) {
   name = sc.name() + (sc.overload_name().empty() ? "" : "." + sc.overload_name());
   id = std::hash<std::string>()(name);
   product = is_product(sc.name());
+  apart = reads_apart(sc.name());
+  repeats = may_repeat(sc.name());
   for (auto& a : sc.arguments()) {
     kind.push_back(kind_of(a));
     random |= kind.back() == GENERATOR;

@@ -55,9 +55,13 @@ struct Run {                                        // a segment that is being c
   const char* precision = "default";
   size_t next = 0;                                  // first call of the part being computed
   bool refused = false;                             // a call refused its data
-  ~Run() {
+  ~Run() {                                          // the next segment records into the same memory
     for (auto& c : calls) drop(c);
     for (State* s : states) state_drop(s);
+    calls.clear();
+    states.clear();
+    if (rec().calls.empty()) rec().calls.swap(calls);
+    if (rec().states.empty()) rec().states.swap(states);
   }
 };
 

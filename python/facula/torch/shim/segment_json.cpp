@@ -13,12 +13,14 @@ static Num num_of(const c10::IValue& v) {
 }
 static Num num_of(const at::Tensor& t) {
   if (t.is_complex()) return {};
+  if (t.scalar_type() == at::kDouble) return {false, *t.const_data_ptr<double>(), 0};   // Python's numbers
+  if (t.scalar_type() == at::kLong) return {true, (double)*t.const_data_ptr<int64_t>(), *t.const_data_ptr<int64_t>()};
+  Below b;
   if (t.is_floating_point()) return {false, t.to(at::kDouble).item<double>(), 0};
   int64_t i = t.to(at::kLong).item<int64_t>();
   return {true, (double)i, i};
 }
 void numbers_of(const Call& c, std::vector<Num>& out) {
-  Below b;
   each_ref(c, [&](size_t, size_t k) {
     if (!c.in[k].s && c.in[k].host.defined()) out.push_back(num_of(c.in[k].host));
   });

@@ -15,6 +15,7 @@
  * past are joined first, in the outputs present_key and present_value if these are asked for. */
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/attention/attention_rows.h"
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
@@ -22,6 +23,7 @@
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
 #include "backends/problem.h"
+#include "base/clamp.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -151,8 +153,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *arg) { (void)d, fac_release(arg); }
-
 /* ---- running ---- */
 
 typedef struct job {
@@ -172,7 +172,7 @@ static int64_t length_of(const job *j, int64_t batch) {
     int64_t n = 0;
     fac_convert(FAC_I64, &n, j->lengths,
                 (const char *)j->length + (size_t)batch * fac_copy_size(j->lengths), 1);
-    return n < 0 ? 0 : n > all ? all : n;
+    return fac_clamp(n, 0, all);
 }
 
 typedef struct sums {
@@ -394,5 +394,5 @@ const fac_solver fac_cpu_attention = { .name = "attention",
                                        .rank = 360,
                                        .offer = offer,
                                        .make = make,
-                                       .done = done,
+                                       .done = fac_solver_done,
                                        .run = run };

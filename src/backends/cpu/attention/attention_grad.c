@@ -14,6 +14,7 @@
  * the same bits for the same number of threads. */
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/attention/attention_rows.h"
 #include "graph/attr.h"
 #include "backends/cpu/device/blocked.h"
@@ -81,10 +82,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *a = fac_alloc(1, sizeof *a);
+    plan *a = fac_draft_copy(p, sizeof *a, err);
     (void)d;
-    if (!a) return fac_raise(err, FAC_E_NOMEM, "attention_grad: no memory for a plan");
-    *a = *(const plan *)p->draft;
+    if (!a) return FAC_E_NOMEM;
     a->problem = p;
     const fac_attention_shape *s = &a->shape;
     a->q = fac_attention_place_of(&p->in[Q], s->H);
@@ -99,8 +99,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = a;
     return FAC_OK;
 }
-
-static void done(fac_device *d, void *arg) { (void)d, fac_release(arg); }
 
 /* ---- running ---- */
 
@@ -396,5 +394,5 @@ const fac_solver fac_cpu_attention_grad = { .name = "attention_grad",
                                             .rank = 370,
                                             .offer = offer,
                                             .make = make,
-                                            .done = done,
+                                            .done = fac_solver_done,
                                             .run = run };

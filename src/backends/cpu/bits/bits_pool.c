@@ -4,6 +4,7 @@
  * exceeds what any of them does, so these bits are or-ed and become a code again. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/bits/bits_internal.h"
 #include "backends/cpu/device/blocked.h"
 #include "cpu_solvers.h"
@@ -132,22 +133,16 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "max_pool_codes: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) {
-    (void)d;
-    fac_release(plan_);
-}
-
 const fac_solver fac_cpu_max_pool_codes = { .name = "max_pool_codes/bits",
                                             .op = &fac_op_max_pool_codes,
                                             .rank = 980,
                                             .offer = offer,
                                             .make = make,
-                                            .done = done,
+                                            .done = fac_solver_done,
                                             .run = run };

@@ -2,6 +2,7 @@
  * in blocks of a vector of channels, and codes plain.
  *
  * Planes of weights are packed once; bases, factors and biases are read in each run. */
+#include "backends/draft.h"
 #include "backends/cpu/bits/bits.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
@@ -138,18 +139,12 @@ static bool offer_tables(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_basis: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) {
-    (void)d;
-    fac_release(plan_);
-}
-
 static uint64_t pack_key(const void *plan_, int input) {
     return fac_bit_kind(&((const plan *)plan_)->p) ^ (uint64_t)input;
 }
@@ -195,8 +190,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 }
 
 #define SOLVER(of, way)                                                                            \
-    .name = #of "/" #way, .op = &fac_op_##of, .make = make, .done = done, .pack_key = pack_key,    \
-    .pack = pack, .run = run
+    .name = #of "/" #way, .op = &fac_op_##of, .make = make, .done = fac_solver_done,               \
+    .pack_key = pack_key, .pack = pack, .run = run
 const fac_solver fac_cpu_conv_bits = { SOLVER(conv2d_basis, bits), .offer = offer_counts,
                                        .rank = 960 };
 const fac_solver fac_cpu_conv_codes = { SOLVER(conv2d_codes, bits), .offer = offer_counts,

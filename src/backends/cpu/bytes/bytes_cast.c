@@ -1,6 +1,7 @@
 /* quantize_linear/bytes, dequantize_linear/bytes, byte_table/bytes: f32 and bytes with one scale,
  * and bytes by a table of bytes, in whatever dense order they lie. */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/bytes/bytes_internal.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
@@ -67,8 +68,6 @@ static bool dequantize_offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static bool table_offer(fac_device *d, fac_problem *p, fac_offer *o) { return offer(d, p, o, 2); }
-
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 /* ---- running ---- */
 
@@ -148,19 +147,19 @@ const fac_solver fac_cpu_quantize_linear = { .name = "quantize_linear/bytes",
                                              .rank = 1061,
                                              .offer = quantize_offer,
                                              .make = make,
-                                             .done = done,
+                                             .done = fac_solver_done,
                                              .run = run };
 const fac_solver fac_cpu_dequantize_linear = { .name = "dequantize_linear/bytes",
                                                .op = &fac_op_dequantize_linear,
                                                .rank = 1062,
                                                .offer = dequantize_offer,
                                                .make = make,
-                                               .done = done,
+                                               .done = fac_solver_done,
                                                .run = run };
 const fac_solver fac_cpu_byte_table = { .name = "byte_table/bytes",
                                         .op = &fac_op_byte_table,
                                         .rank = 1063,
                                         .offer = table_offer,
                                         .make = make,
-                                        .done = done,
+                                        .done = fac_solver_done,
                                         .run = run };

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/bytes/bytes_internal.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
@@ -103,8 +104,6 @@ static fac_status pair_make(fac_device *d, const fac_problem *p, void **out, fac
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan) { (void)d, fac_release(plan); }
-
 /* Of operands that lie alike. */
 static void pair_item(void *arg, int i, int thread) {
     const pair_job *j = arg;
@@ -174,14 +173,14 @@ const fac_solver fac_cpu_qlinear_add = { .name = "qlinear_add/bytes",
                                          .rank = 1030,
                                          .offer = pair_offer,
                                          .make = pair_make,
-                                         .done = done,
+                                         .done = fac_solver_done,
                                          .run = pair_run };
 const fac_solver fac_cpu_qlinear_mul = { .name = "qlinear_mul/bytes",
                                          .op = &fac_op_qlinear_mul,
                                          .rank = 1040,
                                          .offer = pair_offer,
                                          .make = pair_make,
-                                         .done = done,
+                                         .done = fac_solver_done,
                                          .run = pair_run };
 
 /* ---- pools ---- */
@@ -294,7 +293,7 @@ const fac_solver fac_cpu_max_pool_bytes = { .name = "max_pool2d/bytes",
                                             .rank = 1050,
                                             .offer = max_offer,
                                             .make = pool_make,
-                                            .done = done,
+                                            .done = fac_solver_done,
                                             .run = max_run };
 
 static bool mean_offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -347,5 +346,5 @@ const fac_solver fac_cpu_qlinear_mean = { .name = "qlinear_global_avg_pool/bytes
                                           .rank = 1060,
                                           .offer = mean_offer,
                                           .make = pool_make,
-                                          .done = done,
+                                          .done = fac_solver_done,
                                           .run = mean_run };

@@ -4,6 +4,7 @@
  * Weights are packed once; scales and zero points are read in each run, so they may be computed. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/byte_ports.h"
 #include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/move/copy.h"
@@ -171,15 +172,12 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *q = plan_;
     const fac_byte_product *p = &q->p;
@@ -231,8 +229,8 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 }
 
 #define SOLVER(of)                                                                                 \
-    .name = #of "/bytes", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,          \
-    .pack_key = pack_key, .pack = pack, .run = run
+    .name = #of "/bytes", .op = &fac_op_##of, .offer = offer, .make = make,                        \
+    .done = fac_solver_done, .pack_key = pack_key, .pack = pack, .run = run
 const fac_solver fac_cpu_conv_integer = { SOLVER(conv_integer), .rank = 990 };
 const fac_solver fac_cpu_qlinear_conv = { SOLVER(qlinear_conv), .rank = 1000 };
 const fac_solver fac_cpu_qlinear_conv_add = { SOLVER(qlinear_conv_add), .rank = 1005 };

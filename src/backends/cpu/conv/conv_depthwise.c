@@ -7,6 +7,7 @@
  * the zero halo of x.  Any kernel, stride, dilation, padding; f32.  Depthwise is bound by memory:
  * an item is a band of rows, the share that the layer before left in this cache. */
 #include <limits.h>
+#include "backends/draft.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
@@ -119,18 +120,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/depthwise: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->x = p->in[0].layout;
     q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 |
@@ -151,7 +149,7 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 
 #define SOLVER(of, name_, grouped)                                                                 \
     .name = #of "/" name_, .op = &fac_op_##of, .how = &(const bool){ grouped }, .offer = offer,    \
-    .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run
+    .make = make, .done = fac_solver_done, .pack_key = pack_key, .pack = pack, .run = run
 const fac_solver fac_cpu_conv_depthwise = { SOLVER(conv2d, "depthwise", false), .rank = 140 };
 const fac_solver fac_cpu_conv_grad_x_depthwise = { SOLVER(conv2d_grad_x, "depthwise", false),
                                                    .rank = 500 };

@@ -28,6 +28,7 @@
  *            weights come from memory once (512 channels of 3 x 3 at 7 x 7: 675 us, 568 so) */
 #include <limits.h>
 #include <math.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_direct.h"
 #include "cpu_solvers.h"
@@ -272,9 +273,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    fac_direct_plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/direct: no memory for a plan");
-    *q = *(const fac_direct_plan *)p->draft;
+    fac_direct_plan *q = fac_draft_copy(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     q->x = p->in[0].layout;
     q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;

@@ -7,6 +7,7 @@
  * them, into its own work memory: what another core has just written would come slowly. Any kernel,
  * stride, dilation, padding.  f32, as accurate as the textbook loop. */
 #include <limits.h>
+#include "backends/draft.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/device/padded.h"
 #include "cpu_solvers.h"
@@ -152,18 +153,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/first: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->x = p->in[0].layout;
     q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 static uint64_t pack_key(const void *plan_, int input) {
     return fac_conv_pack_key(((const plan *)plan_)->cpu, 1, 1, false, input);
 }
@@ -180,7 +178,7 @@ const fac_solver fac_cpu_conv_first = { .name = "conv2d/first",
                                         .rank = 120,
                                         .offer = offer,
                                         .make = make,
-                                        .done = done,
+                                        .done = fac_solver_done,
                                         .pack_key = pack_key,
                                         .pack = pack,
                                         .run = run };

@@ -13,6 +13,7 @@
  * 4 outputs as NaN.  U is made in f64. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "cpu_solvers.h"
@@ -232,18 +233,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/first_winograd: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout;
     q->y = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 /* ---- weights ---- */
 
 typedef double filters[FAC_WINOGRAD_ROW_POINTS][FAC_WINOGRAD_ROW_OUT];
@@ -320,7 +318,7 @@ const fac_solver fac_cpu_conv_first_winograd = { .name = "conv2d/first_winograd"
                                                  .rank = 130,
                                                  .offer = offer,
                                                  .make = make,
-                                                 .done = done,
+                                                 .done = fac_solver_done,
                                                  .pack_key = pack_key,
                                                  .pack = pack,
                                                  .run = run };

@@ -6,10 +6,12 @@
  * of the weights while they are in its cache.  Any groups, stride, dilation, padding; f32. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/columns.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/product/gemm.h"
 #include "cpu_solvers.h"
+#include "base/clamp.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -154,7 +156,7 @@ static bool settle(plan *p) {
     /* as many panels as half the cache of a core takes, but items for all threads */
     int64_t room = (int64_t)(p->cpu->l2 / 2 / sizeof(float)) / (wide * p->K),
             images = g->N * g->groups;
-    p->together = room < 1 ? 1 : room > 8 ? 8 : room;
+    p->together = fac_clamp(room, 1, 8);
     while (p->together > 1 && images * ((p->panels + p->together - 1) / p->together) < 4 * threads)
         p->together--;
     p->parts = (p->panels + p->together - 1) / p->together;
@@ -212,10 +214,9 @@ static bool is_pointwise(const fac_conv_geom *g) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/gemm: no memory for a plan", p->node->op->name);
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     fac_conv_flatten(&q->g);
     q->pointwise = is_pointwise(&q->g);
     q->x = p->in[0].layout;
@@ -225,8 +226,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     return (uint64_t)input | (uint64_t)p->cpu->simd->lanes << 8 | (uint64_t)p->g.groups << 16;
@@ -249,7 +248,7 @@ const fac_solver fac_cpu_conv2d_gemm = { .name = "conv2d/gemm",
                                          .rank = 180,
                                          .offer = offer,
                                          .make = make,
-                                         .done = done,
+                                         .done = fac_solver_done,
                                          .pack_key = pack_key,
                                          .pack = pack,
                                          .run = run };
@@ -258,7 +257,7 @@ const fac_solver fac_cpu_conv3d_gemm = { .name = "conv3d/gemm",
                                          .rank = 190,
                                          .offer = offer,
                                          .make = make,
-                                         .done = done,
+                                         .done = fac_solver_done,
                                          .pack_key = pack_key,
                                          .pack = pack,
                                          .run = run };

@@ -6,6 +6,7 @@
  * the images in order: no number of threads changes a bit. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/columns.h"
 #include "backends/cpu/conv/conv_common.h"
@@ -142,19 +143,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_conv2d_grad_x_plane = { .name = "conv2d_grad_x/plane",
                                                  .op = &fac_op_conv2d_grad_x,
                                                  .rank = 530,
                                                  .offer = offer,
                                                  .make = make,
-                                                 .done = done,
+                                                 .done = fac_solver_done,
                                                  .run = run_x };
 const fac_solver fac_cpu_conv2d_grad_w_plane = { .name = "conv2d_grad_w/plane",
                                                  .op = &fac_op_conv2d_grad_w,
                                                  .rank = 540,
                                                  .offer = offer,
                                                  .make = make,
-                                                 .done = done,
+                                                 .done = fac_solver_done,
                                                  .run = run_w };

@@ -7,6 +7,7 @@
  * kernel, stride, dilation, padding; f32. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
@@ -113,22 +114,19 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_w/depthwise: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->x = p->in[0].layout;
     q->dy = p->in[1].layout;
     q->dw = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_conv_grad_w_depthwise = { .name = "conv2d_grad_w/depthwise",
                                                    .op = &fac_op_conv2d_grad_w,
                                                    .rank = 460,
                                                    .offer = offer,
                                                    .make = make,
-                                                   .done = done,
+                                                   .done = fac_solver_done,
                                                    .run = run };

@@ -22,6 +22,7 @@
  * padding, dilation (first: not along a row); groups 1; f32. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/device/padded.h"
 #include "cpu_solvers.h"
@@ -318,10 +319,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     const fac_conv_geom *g = &q->g;
     const fac_layout *x = &p->in[0].layout;
     q->dy = p->in[1].layout;
@@ -343,15 +343,13 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_conv_grad_w_direct = { .name = "conv2d_grad_w/direct",
                                                 .op = &fac_op_conv2d_grad_w,
                                                 .rank = 510,
                                                 .how = &(const bool){ false },
                                                 .offer = offer,
                                                 .make = make,
-                                                .done = done,
+                                                .done = fac_solver_done,
                                                 .run = run };
 const fac_solver fac_cpu_conv_grad_w_first = { .name = "conv2d_grad_w/first",
                                                .op = &fac_op_conv2d_grad_w,
@@ -359,5 +357,5 @@ const fac_solver fac_cpu_conv_grad_w_first = { .name = "conv2d_grad_w/first",
                                                .how = &(const bool){ true },
                                                .offer = offer,
                                                .make = make,
-                                               .done = done,
+                                               .done = fac_solver_done,
                                                .run = run };

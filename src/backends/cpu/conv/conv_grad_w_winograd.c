@@ -18,6 +18,7 @@
 #include <limits.h>
 #include <string.h>
 #include "cpu_solvers.h"
+#include "backends/draft.h"
 #include "backends/cpu/conv/winograd.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -273,21 +274,18 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_w/winograd: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->x = p->in[0].layout;
     q->dy = p->in[1].layout;
     q->dw = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 #define SOLVER(name_, kind)                                                                        \
     .name = "conv2d_grad_w/winograd_" name_, .op = &fac_op_conv2d_grad_w,                          \
-    .how = &(const int){ kind }, .offer = offer, .make = make, .done = done, .run = run
+    .how = &(const int){ kind }, .offer = offer, .make = make, .done = fac_solver_done, .run = run
 const fac_solver fac_cpu_conv_grad_w_winograd_2x2 = { SOLVER("2x2", FAC_WINOGRAD_2_3),
                                                       .rank = 440 };
 const fac_solver fac_cpu_conv_grad_w_winograd_4x4 = { SOLVER("4x4", FAC_WINOGRAD_4_3),

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/columns.h"
 #include "backends/cpu/conv/conv_common.h"
@@ -169,29 +170,26 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/gemm: no memory for a plan", p->node->op->name);
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->dy = p->in[0].layout;
     q->w = p->in[1].layout;
     q->dx = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_conv2d_grad_x = { .name = "conv2d_grad_x/gemm",
                                            .op = &fac_op_conv2d_grad_x,
                                            .rank = 550,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };
 const fac_solver fac_cpu_conv3d_grad_x = { .name = "conv3d_grad_x/gemm",
                                            .op = &fac_op_conv3d_grad_x,
                                            .rank = 570,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };

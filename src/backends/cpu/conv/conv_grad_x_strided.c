@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
@@ -315,10 +316,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d_grad_x/strided: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->dy = p->in[0].layout;
     q->dx = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
@@ -327,8 +327,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 /* ---- weights ---- */
 
 static uint64_t pack_key(const void *plan_, int input) {
@@ -390,8 +388,8 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 }
 
 #define SOLVER(NAME)                                                                               \
-    .name = NAME, .op = &fac_op_conv2d_grad_x, .offer = offer, .make = make, .done = done,         \
-    .pack_key = pack_key, .pack = pack, .run = run
+    .name = NAME, .op = &fac_op_conv2d_grad_x, .offer = offer, .make = make,                       \
+    .done = fac_solver_done, .pack_key = pack_key, .pack = pack, .run = run
 
 const fac_solver fac_cpu_conv_grad_x_strided = { SOLVER("conv2d_grad_x/strided"), .rank = 470,
                                                  .how = &(const bool){ false } };

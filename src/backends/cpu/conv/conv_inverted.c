@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/conv/conv_inverted.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
@@ -39,7 +40,8 @@ void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t widt
 
 int fac_inverted_outputs(const fac_inverted *p, int64_t chunk) {
     const int64_t lanes = p->cpu->simd->lanes, here = p->p.g.K - 2 * chunk * lanes;
-    return here <= lanes ? 1 : here <= lanes + lanes / 2 ? 3 : 2;
+    if (here <= lanes) return 1;
+    return here <= lanes + lanes / 2 ? 3 : 2;
 }
 
 fac_conv_tile fac_inverted_tile(const fac_inverted_job *j, int k, const fac_inverted_part *c,
@@ -150,7 +152,7 @@ static bool read_body(const fac_problem *p, plan *q) {
         return false;
     q->residual = -1;
     if (n && FAC_IS(n, add) && q->p.lo == -INFINITY && q->p.hi == INFINITY) {
-        const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;
+        const fac_value *other = fac_other_input(n, now);
         if ((q->residual = input_of(body, other)) < 0 ||
             !fac_dims_equal(&other->type.dims, &now->type.dims))
             return false;
@@ -237,18 +239,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "fused_conv: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->x = p->in[0].layout;
     q->y = p->out[0].layout;
     if (q->residual >= 0) q->r = p->in[q->residual].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 /* ---- weights ---- */
 
 /* Which convolution input number `input` belongs to; *bias: as its bias. */
@@ -288,7 +287,8 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 
 #define SOLVER(name_, channels, run_)                                                              \
     .name = "fused_conv/" name_, .op = &fac_op_fused_conv, .how = &(const bool){ channels },       \
-    .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run_
+    .offer = offer, .make = make, .done = fac_solver_done, .pack_key = pack_key, .pack = pack,     \
+    .run = run_
 const fac_solver fac_cpu_conv_inverted = { SOLVER("inverted", false, run_rows), .rank = 160 };
 const fac_solver fac_cpu_conv_inverted_channels = { SOLVER("inverted_channels", true, run_channels),
                                                     .rank = 170 };

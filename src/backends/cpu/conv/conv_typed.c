@@ -7,6 +7,7 @@
  * made in y, slab after slab.  Any groups, stride, dilation and padding. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/columns.h"
 #include "cpu_solvers.h"
@@ -199,17 +200,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/typed: no memory for a plan", p->node->op->name);
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->problem = p;
     fac_conv_flatten(&q->g);
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     return (uint64_t)input | (uint64_t)p->tiles << 8 | (uint64_t)p->g.groups << 36;
@@ -239,7 +237,7 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 }
 
 #define SOLVER(which)                                                                              \
-    .name = #which "/typed", .op = &fac_op_##which, .offer = offer, .make = make, .done = done,    \
-    .pack_key = pack_key, .pack = pack, .run = run
+    .name = #which "/typed", .op = &fac_op_##which, .offer = offer, .make = make,                  \
+    .done = fac_solver_done, .pack_key = pack_key, .pack = pack, .run = run
 const fac_solver fac_cpu_conv2d_typed = { SOLVER(conv2d), .rank = 192 };
 const fac_solver fac_cpu_conv3d_typed = { SOLVER(conv3d), .rank = 194 };

@@ -25,6 +25,7 @@
  * weights are packed. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/shared_cache.h"
 #include "backends/cpu/conv/conv_winograd.h"
 #include "cpu_solvers.h"
@@ -330,10 +331,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "conv2d/winograd: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->turned = fac_conv_turned(p);
     q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout;
@@ -343,8 +343,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 /* ---- weights ---- */
 
 static uint64_t pack_key(const void *plan_, int input) {
@@ -369,7 +367,8 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 /* clang-format off */
 #define SOLVER(of, name_, kind) \
     .name = #of "/winograd_" name_, .op = &fac_op_##of, .how = &(const int){ kind }, \
-    .offer = offer, .make = make, .done = done, .pack_key = pack_key, .pack = pack, .run = run
+    .offer = offer, .make = make, .done = fac_solver_done, .pack_key = pack_key, \
+    .pack = pack, .run = run
 const fac_solver fac_cpu_conv_winograd_2x2 = { .rank = 20,
     SOLVER(conv2d, "2x2", FAC_WINOGRAD_2_3) };
 const fac_solver fac_cpu_conv_winograd_4x4 = { .rank = 10,

@@ -1,6 +1,7 @@
 /* dropout/f32: dropout in training.  Element i lives or dies by number i of its stream, so shares
  * of the elements are dealt to threads at will and the noise stays what src/ops/dropout.c says. */
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -81,12 +82,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_dropout = { .name = "dropout/f32",
                                      .op = &fac_op_dropout,
                                      .rank = 680,
                                      .offer = offer,
                                      .make = make,
-                                     .done = done,
+                                     .done = fac_solver_done,
                                      .run = run };

@@ -3,6 +3,7 @@
  * Each node of the body is a part with a walk of its own (elementwise.h); the blocks of all parts
  * are numbered through and shared out among the threads, so that small and large tensors make even
  * shares.  Operands lie plain. */
+#include "backends/draft.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/device/ranges.h"
@@ -174,15 +175,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
-}
-
 const fac_solver fac_cpu_group = { .name = "group",
                                    .op = &fac_op_group,
                                    .rank = 730,
                                    .offer = offer,
                                    .make = make,
-                                   .done = done,
+                                   .done = fac_solver_done,
                                    .run = run };

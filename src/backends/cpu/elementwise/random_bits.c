@@ -1,6 +1,7 @@
 /* random_bits: number i is that of its place, so shares of the elements are dealt to threads at
  * will. */
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -65,12 +66,10 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_random_bits = { .name = "random_bits/philox",
                                          .op = &fac_op_random_bits,
                                          .rank = 690,
                                          .offer = offer,
                                          .make = make,
-                                         .done = done,
+                                         .done = fac_solver_done,
                                          .run = run };

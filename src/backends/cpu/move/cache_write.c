@@ -2,6 +2,7 @@
  * the result there, else into a copy of it.  Exact, any element of whole bytes. */
 #include <inttypes.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -53,8 +54,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *arg) { (void)d, fac_release(arg); }
-
 typedef struct job {
     const plan *g;
     const char *rows, *at;
@@ -103,5 +102,5 @@ const fac_solver fac_cpu_cache_write = { .name = "cache_write",
                                          .rank = 200,
                                          .offer = offer,
                                          .make = make,
-                                         .done = done,
+                                         .done = fac_solver_done,
                                          .run = run };

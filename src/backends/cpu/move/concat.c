@@ -2,6 +2,7 @@
  * result is in channel blocks when most of what comes in is, and every part then begins with a
  * block.  Copies move bits: exact, any element type of whole bytes. */
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
@@ -71,11 +72,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
-}
-
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     (void)work, (void)err;
@@ -91,5 +87,5 @@ const fac_solver fac_cpu_concat = { .name = "concat",
                                     .rank = 870,
                                     .offer = offer,
                                     .make = make,
-                                    .done = done,
+                                    .done = fac_solver_done,
                                     .run = run };

@@ -1,5 +1,6 @@
 /* Solver "gather_elements": one index for each element of the result.  Exact, any element type of
  * whole bytes, indices of any integer type; of those out of range the first one is told. */
+#include "backends/draft.h"
 #include "backends/cpu/device/elements.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -36,14 +37,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *g = fac_alloc(1, sizeof *g);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "gather_elements: no memory for a plan");
-    *g = *(const plan *)p->draft;
+    plan *g = fac_draft_copy(p, sizeof *g, err);
+    if (!g) return FAC_E_NOMEM;
     *out = g;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 typedef struct job {
     const plan *g;
     const char *x;
@@ -114,5 +112,5 @@ const fac_solver fac_cpu_gather_elements = { .name = "gather_elements",
                                              .rank = 920,
                                              .offer = offer,
                                              .make = make,
-                                             .done = done,
+                                             .done = fac_solver_done,
                                              .run = run };

@@ -5,6 +5,7 @@
  * out of range. */
 #include <string.h>
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/picks.h"
@@ -59,16 +60,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *g = fac_alloc(1, sizeof *g);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "gather_grad: no memory for a plan");
-    *g = *(const plan *)p->draft;
+    plan *g = fac_draft_copy(p, sizeof *g, err);
+    if (!g) return FAC_E_NOMEM;
     *out = g;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 typedef struct job {
@@ -120,5 +115,5 @@ const fac_solver fac_cpu_gather_grad = { .name = "gather_grad",
                                          .rank = 910,
                                          .offer = offer,
                                          .make = make,
-                                         .done = done,
+                                         .done = fac_solver_done,
                                          .run = run };

@@ -7,12 +7,14 @@
  * A blocked axis of the input is kept when it is cut at whole blocks. reshape: reshape, flatten,
  * squeeze, unsqueeze: the order of elements stays, so the input is copied to contiguous memory.
  * Copies move bits: exact, any element type of whole bytes. */
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "ops/reshapes.h"
 #include "op_list.h"
 #include <string.h>
 
@@ -67,8 +69,6 @@ static bool window(const fac_problem *p, int k, fac_layout *out) {
 
 static const fac_op *const moves[] = { &fac_op_transpose, &fac_op_slice, &fac_op_split,
                                        &fac_op_expand, NULL };
-static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac_op_squeeze,
-                                          &fac_op_unsqueeze, NULL };
 
 static double price(const fac_device *d, const fac_problem *p) {
     double bytes = 0;
@@ -102,8 +102,7 @@ static bool offer_move(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!fac_op_is_one_of(p->node->op, reshapes) || p->node->body[0] ||
-        fac_copy_size(p->in[0].type.dtype) == 0)
+    if (!fac_node_reshapes(p->node) || p->node->body[0] || fac_copy_size(p->in[0].type.dtype) == 0)
         return false;
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims)) return false;
     o->seconds = price(d, p);
@@ -143,11 +142,6 @@ static fac_status make_reshape(fac_device *d, const fac_problem *p, void **out, 
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
-}
-
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     (void)work, (void)err;
@@ -159,12 +153,15 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_move = {
-    .name = "move", .rank = 880, .offer = offer_move, .make = make_move, .done = done, .run = run
-};
+const fac_solver fac_cpu_move = { .name = "move",
+                                  .rank = 880,
+                                  .offer = offer_move,
+                                  .make = make_move,
+                                  .done = fac_solver_done,
+                                  .run = run };
 const fac_solver fac_cpu_reshape = { .name = "reshape",
                                      .rank = 890,
                                      .offer = offer_reshape,
                                      .make = make_reshape,
-                                     .done = done,
+                                     .done = fac_solver_done,
                                      .run = run };

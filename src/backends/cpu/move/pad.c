@@ -2,6 +2,7 @@
  * is filled, then the part of x that is left is copied into it.  Exact, any element type of whole
  * bytes; the other modes are those of the solver pad_repeat. */
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/problem.h"
@@ -76,11 +77,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
-}
-
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     (void)work, (void)err;
@@ -98,5 +94,5 @@ const fac_solver fac_cpu_pad = { .name = "pad",
                                  .rank = 940,
                                  .offer = offer,
                                  .make = make,
-                                 .done = done,
+                                 .done = fac_solver_done,
                                  .run = run };

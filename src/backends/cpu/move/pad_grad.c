@@ -3,6 +3,7 @@
  * axes that nothing is added to, and adds in the order of dy: the same bits with any number of
  * threads. */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/move/pad_lines.h"
 #include "backends/cpu/device/ranges.h"
@@ -38,16 +39,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "pad_grad: no memory for a plan");
-    *r = *(const plan *)p->draft;
+    plan *r = fac_draft_copy(p, sizeof *r, err);
+    if (!r) return FAC_E_NOMEM;
     *out = r;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 /* An edge stands for many elements: their sum is added as one. */
@@ -113,5 +108,5 @@ const fac_solver fac_cpu_pad_grad = { .name = "pad_grad",
                                       .rank = 942,
                                       .offer = offer,
                                       .make = make,
-                                      .done = done,
+                                      .done = fac_solver_done,
                                       .run = run };

@@ -2,6 +2,7 @@
  * from the other side.  A line of y is made of pieces of one line of x, which are copied as they
  * are, backwards, or one element over and over.  Exact, any element type of whole bytes. */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/move/pad_lines.h"
 #include "backends/cpu/device/ranges.h"
@@ -37,16 +38,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "pad_repeat: no memory for a plan");
-    *r = *(const plan *)p->draft;
+    plan *r = fac_draft_copy(p, sizeof *r, err);
+    if (!r) return FAC_E_NOMEM;
     *out = r;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 /* n elements of a type, one after the other or the same; the sizes that elements have get loops. */
@@ -120,5 +115,5 @@ const fac_solver fac_cpu_pad_repeat = { .name = "pad_repeat",
                                         .rank = 941,
                                         .offer = offer,
                                         .make = make,
-                                        .done = done,
+                                        .done = fac_solver_done,
                                         .run = run };

@@ -1,5 +1,6 @@
 /* Solver "reorder": `identity` from one layout to another, for every element type of whole bytes.
  * A copy moves bits, so it is exact. */
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
@@ -30,11 +31,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
-}
-
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     (void)work, (void)err;
@@ -47,5 +43,5 @@ const fac_solver fac_cpu_reorder = { .name = "reorder",
                                      .rank = 700,
                                      .offer = offer,
                                      .make = make,
-                                     .done = done,
+                                     .done = fac_solver_done,
                                      .run = run };

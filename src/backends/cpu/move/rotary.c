@@ -1,5 +1,6 @@
 /* Solver "rotary": pairs of elements of heads turned by the angles of their positions, f32. */
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -69,14 +70,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *g = fac_alloc(1, sizeof *g);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "rotary: no memory for a plan");
-    *g = *(const plan *)p->draft;
+    plan *g = fac_draft_copy(p, sizeof *g, err);
+    if (!g) return FAC_E_NOMEM;
     *out = g;
     return FAC_OK;
 }
-
-static void done(fac_device *d, void *arg) { (void)d, fac_release(arg); }
 
 typedef struct job {
     const plan *g;
@@ -151,5 +149,5 @@ const fac_solver fac_cpu_rotary = { .name = "rotary",
                                     .rank = 210,
                                     .offer = offer,
                                     .make = make,
-                                    .done = done,
+                                    .done = fac_solver_done,
                                     .run = run };

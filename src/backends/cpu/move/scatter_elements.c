@@ -7,6 +7,7 @@
  * threads.  Every index is seen by somebody; of those out of range the first one is told. */
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/elements.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -52,11 +53,12 @@ OF_INTEGER(int8_t, uint32_t)
 OF_INTEGER(int16_t, uint32_t)
 OF_INTEGER(int32_t, uint32_t)
 OF_INTEGER(int64_t, uint64_t)
-OF_INTEGER(uint8_t, uint32_t) OF_INTEGER(uint16_t, uint32_t) OF_INTEGER(uint32_t, uint32_t)
-    OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float) OF_FLOAT(double)
+OF_INTEGER(uint8_t, uint32_t)
+OF_INTEGER(uint16_t, uint32_t)
+OF_INTEGER(uint32_t, uint32_t) OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float) OF_FLOAT(double)
 #define ALL(T)                                                                                     \
     { NULL, add_##T, mul_##T, least_##T, most_##T }
-        static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
+    static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
     static meet *const of[FAC_DTYPES][5] = {
         [FAC_F32] = ALL(float),
         [FAC_F64] = ALL(double),
@@ -121,14 +123,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *g = fac_alloc(1, sizeof *g);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "scatter_elements: no memory for a plan");
-    *g = *(const plan *)p->draft;
+    plan *g = fac_draft_copy(p, sizeof *g, err);
+    if (!g) return FAC_E_NOMEM;
     *out = g;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 typedef struct job {
     const plan *g;
     const char *x, *u;
@@ -232,5 +231,5 @@ const fac_solver fac_cpu_scatter_elements = { .name = "scatter_elements",
                                               .rank = 930,
                                               .offer = offer,
                                               .make = make,
-                                              .done = done,
+                                              .done = fac_solver_done,
                                               .run = run };

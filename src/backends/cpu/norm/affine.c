@@ -6,6 +6,7 @@
  * the product and the sum.  Bound by memory. */
 #include <limits.h>
 #include <math.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "cpu_solvers.h"
@@ -92,17 +93,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "affine: no memory for a plan");
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->x = p->in[q->input].layout;
     q->y = p->out[0].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 static uint64_t pack_key(const void *plan_, int input) {
     (void)input;
     return (uint64_t)((const plan *)plan_)->cpu->simd->lanes;
@@ -162,7 +160,7 @@ const fac_solver fac_cpu_affine = { .name = "affine",
                                     .rank = 710,
                                     .offer = offer,
                                     .make = make,
-                                    .done = done,
+                                    .done = fac_solver_done,
                                     .pack_key = pack_key,
                                     .pack = pack,
                                     .run = run };

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/elementwise/epilogue.h"
 #include "cpu_solvers.h"
@@ -39,7 +40,10 @@ typedef struct plan {
     double lo, hi;        /* of the mask */
 } plan;
 
-static int inputs(const plan *p) { return !p->gradient ? 5 : p->masked ? 4 : 3; }
+static int inputs(const plan *p) {
+    if (!p->gradient) return 5;
+    return p->masked ? 4 : 3;
+}
 
 /* What is known of some of the pixels of a block; sum and along are of dy and dy (x - mean). */
 typedef struct moments {
@@ -297,11 +301,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q)
-        return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     for (int k = 0; k < inputs(q); k++) q->in[k] = p->in[k].layout;
     for (int k = 0; k < p->nout; k++) q->out[k] = p->out[k].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
@@ -314,11 +316,9 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 #define SOLVER(of)                                                                                 \
-    .name = #of "/blocked", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,        \
-    .run = run
+    .name = #of "/blocked", .op = &fac_op_##of, .offer = offer, .make = make,                      \
+    .done = fac_solver_done, .run = run
 const fac_solver fac_cpu_batch_norm_blocked = { SOLVER(batch_norm), .rank = 630 };
 const fac_solver fac_cpu_batch_norm_act_grad_blocked = { SOLVER(batch_norm_act_grad), .rank = 650 };
 const fac_solver fac_cpu_batch_norm_grad_blocked = { SOLVER(batch_norm_grad), .rank = 640 };

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <math.h>
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
@@ -152,19 +153,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_batch_norm_train = { .name = "batch_norm/train",
                                               .op = &fac_op_batch_norm,
                                               .rank = 660,
                                               .offer = offer,
                                               .make = make,
-                                              .done = done,
+                                              .done = fac_solver_done,
                                               .run = run_train };
 const fac_solver fac_cpu_batch_norm_grad = { .name = "batch_norm_grad/channel",
                                              .op = &fac_op_batch_norm_grad,
                                              .rank = 670,
                                              .offer = offer,
                                              .make = make,
-                                             .done = done,
+                                             .done = fac_solver_done,
                                              .run = run_gradient };

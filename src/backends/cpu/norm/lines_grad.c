@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 #include "graph/attr.h"
+#include "backends/draft.h"
+#include "backends/cpu/norm/parts.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -48,7 +50,8 @@ typedef struct job {
 static int64_t parts_of(int64_t lines) {
     const int64_t few = (lines + FEWEST_LINES - 1) / FEWEST_LINES;
     const int64_t many = (lines + MOST_LINES - 1) / MOST_LINES;
-    return few < PARTS ? few : many > PARTS ? many : PARTS;
+    if (few < PARTS) return few;
+    return many > PARTS ? many : PARTS;
 }
 
 static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
@@ -96,16 +99,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *r = fac_alloc(1, sizeof *r);
+    plan *r = fac_draft_copy(p, sizeof *r, err);
     (void)d;
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    *r = *(const plan *)p->draft;
+    if (!r) return FAC_E_NOMEM;
     r->problem = p;
     *out = r;
     return FAC_OK;
 }
-
-static void done(fac_device *d, void *arg) { (void)d, fac_release(arg); }
 
 /* ---- running ---- */
 
@@ -118,7 +118,7 @@ static void softmax_line(const job *j, int64_t line) {
         (float)(j->p->log ? s->f32.row(FAC_FOLD_SUM, 0, dy, n) : s->grads->dot(y, dy, n));
     fac_line_grad *const finish = j->p->log ? s->grads->log_softmax : s->grads->softmax;
     for (int64_t k = 0, size; k < n; k += size) {
-        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        size = fac_line_part(j->past, n - k);
         finish(y + k, dy + k, j->past ? part : dx, size, sum);
         if (j->past) s->put(dx + k, part, (size_t)size * sizeof *part);
     }
@@ -141,7 +141,7 @@ static void norm_line(const job *j, int64_t line, float *dscale, float *dbias) {
     s->grads->norm_sums(&t, &sum, &along);
     const float a = j->p->rms ? 0 : (float)(sum / (double)n), b = (float)(along / (double)n);
     for (int64_t k = 0, size; k < n; k += size) {
-        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        size = fac_line_part(j->past, n - k);
         s->grads->norm(&t, k, size, a, b, j->past ? part : dx);
         if (j->past) s->put(dx + k, part, (size_t)size * sizeof *part);
     }
@@ -222,26 +222,26 @@ const fac_solver fac_cpu_softmax_grad = { .name = "softmax_grad",
                                           .rank = 820,
                                           .offer = offer,
                                           .make = make,
-                                          .done = done,
+                                          .done = fac_solver_done,
                                           .run = run };
 const fac_solver fac_cpu_log_softmax_grad = { .name = "log_softmax_grad",
                                               .op = &fac_op_log_softmax_grad,
                                               .rank = 830,
                                               .offer = offer,
                                               .make = make,
-                                              .done = done,
+                                              .done = fac_solver_done,
                                               .run = run };
 const fac_solver fac_cpu_layer_norm_grad = { .name = "layer_norm_grad",
                                              .op = &fac_op_layer_norm_grad,
                                              .rank = 840,
                                              .offer = offer,
                                              .make = make,
-                                             .done = done,
+                                             .done = fac_solver_done,
                                              .run = run };
 const fac_solver fac_cpu_rms_norm_grad = { .name = "rms_norm_grad",
                                            .op = &fac_op_rms_norm_grad,
                                            .rank = 850,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };

@@ -5,6 +5,7 @@
  * division, any other is exp(-beta log(base)); base is positive, as bias > 0 and alpha >= 0 are
  * asked for.  Within 1e-6 of y. */
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -63,17 +64,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "lrn: no memory for a plan");
-    *r = *(const plan *)p->draft;
+    plan *r = fac_draft_copy(p, sizeof *r, err);
+    if (!r) return FAC_E_NOMEM;
     r->problem = p;
     *out = r;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 typedef struct job {
@@ -140,5 +135,5 @@ const fac_solver fac_cpu_lrn = { .name = "lrn",
                                  .rank = 860,
                                  .offer = offer,
                                  .make = make,
-                                 .done = done,
+                                 .done = fac_solver_done,
                                  .run = run };

@@ -7,6 +7,8 @@
  * them too. */
 #include <math.h>
 #include "graph/attr.h"
+#include "backends/draft.h"
+#include "backends/cpu/norm/parts.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -114,19 +116,13 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "norm: no memory for a plan");
-    *r = *(const plan *)p->draft;
+    plan *r = fac_draft_copy(p, sizeof *r, err);
+    if (!r) return FAC_E_NOMEM;
     r->problem = p;
     r->past = r->kind != BATCH_BLOCKED &&
               fac_streams_past(fac_cpu_of(d), (size_t)fac_type_bytes(&p->out[0].type));
     *out = r;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 /* ---- running ---- */
@@ -146,7 +142,7 @@ static void normalize_row(const job *j, const float *x, float *y, int64_t n, flo
                           float factor) {
     float part[FAC_STREAM_PART];
     for (int64_t k = 0, size; k < n; k += size) {
-        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        size = fac_line_part(j->past, n - k);
         const float *scale = j->scale ? j->scale + k : NULL;
         const float *bias = j->bias ? j->bias + k : NULL;
         j->f->normalize_each(x + k, j->past ? part : y, size, mean, factor, scale, bias);
@@ -157,7 +153,7 @@ static void normalize_plane(const job *j, const float *x, float *y, int64_t n, f
                             float factor, float shift) {
     float part[FAC_STREAM_PART];
     for (int64_t k = 0, size; k < n; k += size) {
-        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        size = fac_line_part(j->past, n - k);
         j->f->normalize(x + k, j->past ? part : y, size, mean, factor, shift);
         if (j->past) j->f->put(y + k, part, (size_t)size * sizeof *part);
     }
@@ -260,5 +256,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_norm = {
-    .name = "norm", .rank = 810, .offer = offer, .make = make, .done = done, .run = run
+    .name = "norm", .rank = 810, .offer = offer, .make = make, .done = fac_solver_done, .run = run
 };

@@ -5,6 +5,7 @@
  * than 6 u of itself (exp 3, the factor 1, the product 1) and by what the sum is off: next to
  * nothing where terms differ, 65 u at worst where all are equal. */
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -58,17 +59,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *s = fac_alloc(1, sizeof *s);
-    if (!s) return fac_raise(err, FAC_E_NOMEM, "softmax: no memory for a plan");
-    *s = *(const plan *)p->draft;
+    plan *s = fac_draft_copy(p, sizeof *s, err);
+    if (!s) return FAC_E_NOMEM;
     s->problem = p;
     *out = s;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 typedef struct job {
@@ -111,6 +106,9 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     return FAC_OK;
 }
 
-const fac_solver fac_cpu_softmax = {
-    .name = "softmax", .rank = 760, .offer = offer, .make = make, .done = done, .run = run
-};
+const fac_solver fac_cpu_softmax = { .name = "softmax",
+                                     .rank = 760,
+                                     .offer = offer,
+                                     .make = make,
+                                     .done = fac_solver_done,
+                                     .run = run };

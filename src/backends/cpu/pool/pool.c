@@ -4,6 +4,7 @@
  * Taps outside of x are left out by their numbers, not by the halo, so the input needs none.  f32;
  * the maximum is exact, the mean is a sum of at most R rows and S columns and one division. */
 #include <limits.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
@@ -104,19 +105,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_max_pool = { .name = "max_pool2d/blocked",
                                       .op = &fac_op_max_pool2d,
                                       .rank = 380,
                                       .offer = offer,
                                       .make = make,
-                                      .done = done,
+                                      .done = fac_solver_done,
                                       .run = run };
 const fac_solver fac_cpu_avg_pool = { .name = "avg_pool2d/blocked",
                                       .op = &fac_op_avg_pool2d,
                                       .rank = 390,
                                       .offer = offer,
                                       .make = make,
-                                      .done = done,
+                                      .done = fac_solver_done,
                                       .run = run };

@@ -5,6 +5,7 @@
  * up in tables.  Of several maxima the first in memory takes all, as the pooling itself says. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
@@ -144,19 +145,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_max_pool_grad = { .name = "max_pool2d_grad/plain",
                                            .op = &fac_op_max_pool2d_grad,
                                            .rank = 590,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };
 const fac_solver fac_cpu_avg_pool_grad = { .name = "avg_pool2d_grad/plain",
                                            .op = &fac_op_avg_pool2d_grad,
                                            .rank = 600,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };

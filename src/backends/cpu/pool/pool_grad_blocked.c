@@ -3,6 +3,7 @@
  * plane of dx, which it sets to zero first. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
@@ -107,19 +108,17 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_max_pool_grad_blocked = { .name = "max_pool2d_grad/blocked",
                                                    .op = &fac_op_max_pool2d_grad,
                                                    .rank = 610,
                                                    .offer = offer,
                                                    .make = make,
-                                                   .done = done,
+                                                   .done = fac_solver_done,
                                                    .run = run };
 const fac_solver fac_cpu_avg_pool_grad_blocked = { .name = "avg_pool2d_grad/blocked",
                                                    .op = &fac_op_avg_pool2d_grad,
                                                    .rank = 620,
                                                    .offer = offer,
                                                    .make = make,
-                                                   .done = done,
+                                                   .done = fac_solver_done,
                                                    .run = run };

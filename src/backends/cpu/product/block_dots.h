@@ -26,9 +26,20 @@ typedef struct fac_block_dots {
     void (*decode)(const char *w, float *to, int64_t K);
 } fac_block_dots;
 
-/* [FAC_DTYPES]; run NULL: there is none. */
+/* As many rows as two vectors have lanes, of a type whose codes have 4 bits, as a panel of blocks
+ * of 32 (nbits.h); rows of them are there. */
+typedef struct fac_block_panel {
+    uint32_t *codes;
+    float *scale, *offset; /* offset: not of q4_0 */
+} fac_block_panel;
+typedef void fac_block_panel_maker(const char *w, int64_t w_row, int rows, int64_t K,
+                                   const fac_block_panel *to);
+
+/* [FAC_DTYPES]; run NULL, a maker NULL: there is none. */
 extern const fac_block_dots fac_block_dots_base[];
+extern fac_block_panel_maker *const fac_block_panels_base[];
 #if defined(__x86_64__)
 extern const fac_block_dots fac_block_dots_avx2[], fac_block_dots_avx512[];
+extern fac_block_panel_maker *const fac_block_panels_avx2[], *const fac_block_panels_avx512[];
 #endif
 #endif

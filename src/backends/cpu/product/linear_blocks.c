@@ -4,13 +4,17 @@
  * Weights are read where they lie, most often in the mapped file: there is no packed copy, and a
  * run takes as long as it takes to read them.  With few rows of x, each of them is rounded to 8
  * bits in blocks of 32 and the products are those of integers (simd/blocks/block_dots.c), for types
- * that have such kernels and unless the program wants the highest precision.  Else some rows of
- * weights at a time become f32 in the caches of a core, and meet x there: by dots for few rows, as
- * a matrix product for many. */
+ * that have such kernels and unless the program wants the highest precision.  So it is with many
+ * rows of x for types of 4 bits: rows of weights become a panel in the caches of a core, whose
+ * codes meet x there (simd/blocks/block_panels.c, nbits_rounded.c).  Else some rows of weights at a
+ * time become f32 in these caches: they meet x by dots for few rows, as a matrix product for many.
+ */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/block_dots.h"
 #include "backends/cpu/elementwise/epilogue.h"
+#include "backends/cpu/product/nbits.h"
 #include "backends/cpu/product/slab.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -20,7 +24,7 @@
 #include "tensor/blocks.h"
 #include "tensor/tensor_internal.h"
 
-enum { ROUNDED_MOST = 16, TOGETHER = 16 };
+enum { ROUNDED_MOST = 16, TOGETHER = 16, BLOCK = 32 };
 
 typedef struct plan {
     const fac_cpu *cpu;
@@ -33,6 +37,10 @@ typedef struct plan {
     size_t x_bytes, per_thread; /* of scratch */
     bool bias, rounded;
     const fac_block_dots *dots;
+    /* Of panels of codes; NULL: weights meet x otherwise. */
+    fac_block_panel_maker *panel;
+    const fac_nbits_rounded *products;
+    fac_nbits_panels all; /* without data */
 } plan;
 
 /* Those of the device's instruction set; NULL: the type has none. */
@@ -44,6 +52,23 @@ static const fac_block_dots *dots_of(const fac_simd *s, fac_dtype t) {
 #endif
     (void)s;
     return of[t].run ? &of[t] : NULL;
+}
+
+/* Many rows of x meet panels of codes. */
+static void by_panels(plan *p) {
+    fac_block_panel_maker *const *of = fac_block_panels_base;
+#if defined(__x86_64__)
+    if (p->cpu->simd->isa == FAC_ISA_AVX2) of = fac_block_panels_avx2;
+    if (p->cpu->simd->isa == FAC_ISA_AVX512) of = fac_block_panels_avx512;
+#endif
+    p->products = fac_nbits_rounded_of(p->cpu->simd);
+    p->panel = p->products ? of[p->type] : NULL;
+    p->all = (fac_nbits_panels){ .block = BLOCK, .blocks = p->K / BLOCK, .words = p->K / 8 };
+}
+
+/* Floats of a panel's codes, scales and offsets. */
+static int64_t panel_floats(const plan *p) {
+    return 2 * p->cpu->simd->lanes * (p->all.words + 2 * p->all.blocks);
 }
 
 static bool stored(fac_dtype t) {
@@ -65,12 +90,15 @@ static bool settle(plan *p, const fac_problem *q) {
     const fac_dtype_info *t = fac_dtype_get(p->type);
     p->row_bytes = p->K / t->block_elements * t->block_bytes;
     p->dots = dots_of(s, p->type);
-    p->rounded =
-        p->dots && p->M <= ROUNDED_MOST && q->precision != FAC_PRECISION_HIGHEST && p->K % 32 == 0;
+    const bool may_round = q->precision != FAC_PRECISION_HIGHEST && p->K % BLOCK == 0;
+    p->rounded = p->dots && p->M <= ROUNDED_MOST && may_round;
+    if (may_round && !p->rounded) by_panels(p);
     p->slab = (fac_slab){ .cpu = p->cpu, .M = p->M, .N = p->N, .K = p->K };
     p->x_bytes = p->rounded ? (size_t)p->M * fac_block_x_bytes(p->K) : 0;
     if (!fac_slab_settle(&p->slab)) return false;
+    if (p->panel) p->x_bytes = (fac_nbits_rounded_bytes(p->products, &p->all, p->M) + 63) / 64 * 64;
     p->per_thread = p->rounded ? 0 : fac_slab_floats(&p->slab) * sizeof(float);
+    if (p->panel) p->per_thread = (size_t)panel_floats(p) * sizeof(float);
     return true;
 }
 
@@ -100,8 +128,6 @@ static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_erro
     *out = p;
     return FAC_OK;
 }
-
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
 
 /* ---- running ---- */
 
@@ -168,6 +194,38 @@ static void by_floats(void *arg, int i, int thread) {
     finish(j, first, rows);
 }
 
+/* A row of x as panels meet it. */
+static void round_row(void *arg, int m, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    (void)thread;
+    fac_nbits_rounded_row(p->products, &p->all, j->x + m * p->K, p->K, m, p->M, j->rounded);
+}
+
+static void by_codes(void *arg, int i, int thread) {
+    const job *j = arg;
+    const plan *p = j->p;
+    const int64_t wide = 2 * p->cpu->simd->lanes, first = i * wide, left = p->N - first;
+    const int64_t rows = left < wide ? left : wide;
+    float *work = (float *)(void *)(j->work + (size_t)thread * p->per_thread);
+    const fac_block_panel to = { (uint32_t *)(void *)work, work + wide * p->all.words,
+                                 work + wide * (p->all.words + p->all.blocks) };
+    fac_nbits_panels panel = p->all;
+    panel.codes = to.codes;
+    panel.scale = to.scale;
+    panel.offset = p->type == FAC_Q4_0 ? NULL : to.offset;
+    const fac_nbits_task t = { .w = &panel,
+                               .last = 1,
+                               .N = rows,
+                               .x = j->rounded,
+                               .m = p->M,
+                               .y = j->y + first,
+                               .y_row = p->N };
+    p->panel(j->w + first * p->row_bytes, p->row_bytes, (int)rows, p->K, &to);
+    fac_nbits_rounded_run(p->products, &t);
+    finish(j, first, rows);
+}
+
 static fac_status run(const void *plan_, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     const plan *p = plan_;
@@ -181,7 +239,12 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
               .w = (const char *)in[1].memory + in[1].at,
               .y = fac_span_floats(out[0], &p->y),
               .rounded = scratch,
-              .work = scratch };
+              .work = scratch + p->x_bytes };
+    if (p->panel) {
+        fac_parallel(pool, (int)p->M, round_row, &j);
+        fac_parallel(pool, (int)fac_nbits_panel_count(p->N, p->cpu->simd->lanes), by_codes, &j);
+        return FAC_OK;
+    }
     if (!p->rounded) {
         fac_parallel(pool, (int)p->slab.slabs, by_floats, &j);
         return FAC_OK;
@@ -199,5 +262,5 @@ const fac_solver fac_cpu_linear_blocks = { .name = "linear/blocks",
                                            .rank = 220,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };

@@ -7,6 +7,7 @@
  * lies.  Where all of a's batch meets one b it is one tall matrix. */
 #include <limits.h>
 #include <math.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/product/matmul.h"
@@ -181,18 +182,15 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/gemm: no memory for a plan", p->node->op->name);
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->a = p->in[0].layout;
     q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     const fac_matmul_form *m = &p->m;
@@ -233,8 +231,8 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 }
 
 #define SOLVER(of)                                                                                 \
-    .name = #of "/gemm", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,           \
-    .pack_key = pack_key, .pack = pack, .run = run
+    .name = #of "/gemm", .op = &fac_op_##of, .offer = offer, .make = make,                         \
+    .done = fac_solver_done, .pack_key = pack_key, .pack = pack, .run = run
 const fac_solver fac_cpu_linear_gemm = { SOLVER(linear), .rank = 330 };
 const fac_solver fac_cpu_matmul_gemm = { SOLVER(matmul), .rank = 340 };
 const fac_solver fac_cpu_gemm_gemm = { SOLVER(gemm), .rank = 350 };

@@ -6,6 +6,7 @@
  * but sums: few rows of x meet codes in registers, so that a run takes as long as it takes to read
  * them, and for many rows panels become f32 in the caches of a core (panels.h).  Weights of 2 and 8
  * bits are read where they lie and become f32, some rows at a time (slab.h). */
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -45,16 +46,6 @@ static const fac_nbits_kernels *kernels_of(const fac_simd *s) {
     return &fac_nbits_base;
 }
 
-static const fac_nbits_rounded *rounded_of(const fac_simd *s) {
-    const fac_nbits_rounded *r = &fac_nbits_rounded_base;
-#if defined(__x86_64__)
-    if (s->isa == FAC_ISA_AVX512) r = &fac_nbits_rounded_avx512;
-    if (s->isa == FAC_ISA_AVX2) r = &fac_nbits_rounded_avx2;
-#endif
-    (void)s;
-    return r->bytes ? r : NULL;
-}
-
 /* Which way, and the bytes of scratch that it takes. */
 static bool choose(plan *p, const fac_problem *q) {
     const fac_nbits_opts *o = q->node->attrs;
@@ -69,10 +60,10 @@ static bool choose(plan *p, const fac_problem *q) {
     p->panels = (fac_panels){ .cpu = p->cpu, .M = p->M, .N = p->N, .K = p->K };
     if (!fac_panels_settle(&p->panels)) return false;
     const bool may_round = o->accuracy == FAC_NBITS_INT8 && q->precision != FAC_PRECISION_HIGHEST;
-    p->rounded = may_round ? rounded_of(p->cpu->simd) : NULL;
+    p->rounded = may_round ? fac_nbits_rounded_of(p->cpu->simd) : NULL;
     if (p->rounded) {
         p->way = INTEGERS;
-        p->work = p->rounded->bytes(&p->all, p->M);
+        p->work = fac_nbits_rounded_bytes(p->rounded, &p->all, p->M);
     } else if (p->M <= FAC_NBITS_FEW) {
         p->way = FEW_ROWS;
         p->work = (size_t)(p->M * fac_nbits_x_row(&p->all)) * sizeof(float);
@@ -151,8 +142,6 @@ static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_erro
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
     return (uint64_t)p->cpu->simd->lanes | (uint64_t)input << 8 | (uint64_t)p->zeros << 12 |
@@ -207,7 +196,7 @@ static void by_codes(void *arg, int64_t first, int64_t last, int thread) {
                                .y_row = p->N };
     (void)thread;
     if (p->way == INTEGERS)
-        p->rounded->run(&t);
+        fac_nbits_rounded_run(p->rounded, &t);
     else
         p->kernels->run(&t);
     add_bias(j, first * wide, end - first * wide);
@@ -220,7 +209,7 @@ static void prepare_row(void *arg, int m, int thread) {
     const float *x = j->x + m * p->K;
     (void)thread;
     if (p->way == INTEGERS) {
-        p->rounded->round(&j->all, x, p->K, m, p->M, j->scratch);
+        fac_nbits_rounded_row(p->rounded, &j->all, x, p->K, m, p->M, j->scratch);
         return;
     }
     const int64_t block = p->all.block, all = p->all.blocks * block;
@@ -308,7 +297,7 @@ const fac_solver fac_cpu_matmul_nbits = { .name = "matmul_nbits/blocks",
                                           .rank = 225,
                                           .offer = offer,
                                           .make = make,
-                                          .done = done,
+                                          .done = fac_solver_done,
                                           .pack_key = pack_key,
                                           .pack = pack,
                                           .run = run };

@@ -13,6 +13,7 @@
  * columns lie next to each other, and in full. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/product/matmul.h"
@@ -181,10 +182,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/row: no memory for a plan", p->node->op->name);
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->a = p->in[0].layout;
     q->b = p->in[1].layout;
     q->y = p->out[0].layout;
@@ -192,8 +192,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 /* ---- packing ---- */
 
 static uint64_t pack_key(const void *plan_, int input) {
@@ -257,7 +255,7 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
 }
 
 #define SOLVER(of)                                                                                 \
-    .name = #of "/row", .op = &fac_op_##of, .offer = offer, .make = make, .done = done,            \
+    .name = #of "/row", .op = &fac_op_##of, .offer = offer, .make = make, .done = fac_solver_done, \
     .pack_key = pack_key, .pack = pack, .run = run
 const fac_solver fac_cpu_linear_row = { SOLVER(linear), .rank = 260 };
 const fac_solver fac_cpu_matmul_row = { SOLVER(matmul), .rank = 270 };

@@ -1,6 +1,7 @@
 /* Weights of 4 bits in the order in which kernels read them: see nbits.h. */
 #include "backends/cpu/product/nbits.h"
 #include <string.h>
+#include "backends/cpu/device/cpu.h"
 #include "base/threads.h"
 
 typedef struct packing {
@@ -63,4 +64,49 @@ void fac_nbits_pack_zeros(const uint8_t *codes, int64_t N, int64_t blocks, int l
     for (int64_t n = 0; n < N; n++)
         for (int64_t b = 0; b < blocks; b++)
             *place_of(n, b, blocks, lanes, to) = (float)(codes[n * row + b / 2] >> b % 2 * 4 & 15);
+}
+
+/* ---- rounded rows ---- */
+
+const fac_nbits_rounded *fac_nbits_rounded_of(const fac_simd *s) {
+    const fac_nbits_rounded *r = &fac_nbits_rounded_base;
+#if defined(__x86_64__)
+    if (s->isa == FAC_ISA_AVX512) r = &fac_nbits_rounded_avx512;
+    if (s->isa == FAC_ISA_AVX2) r = &fac_nbits_rounded_avx2;
+#endif
+    (void)s;
+    return r->bytes ? r : NULL;
+}
+
+static int64_t rows_of_group(int64_t first, int64_t M) {
+    return M - first < FAC_NBITS_GROUP ? M - first : FAC_NBITS_GROUP;
+}
+
+/* Bytes in front of the group that begins with row `first`: those before it are full. */
+static size_t before(const fac_nbits_rounded *r, const fac_nbits_panels *w, int64_t first) {
+    return r->bytes(w, FAC_NBITS_GROUP) * (size_t)(first / FAC_NBITS_GROUP);
+}
+
+size_t fac_nbits_rounded_bytes(const fac_nbits_rounded *r, const fac_nbits_panels *w, int64_t M) {
+    return before(r, w, M + FAC_NBITS_GROUP - 1);
+}
+
+void fac_nbits_rounded_row(const fac_nbits_rounded *r, const fac_nbits_panels *w, const float *x,
+                           int64_t K, int64_t j, int64_t M, void *to) {
+    const int64_t first = j / FAC_NBITS_GROUP * FAC_NBITS_GROUP;
+    r->round(w, x, K, j - first, rows_of_group(first, M), (char *)to + before(r, w, first));
+}
+
+/* A panel at a time with all rows: it comes from far away, and they are near. */
+void fac_nbits_rounded_run(const fac_nbits_rounded *r, const fac_nbits_task *t) {
+    for (int64_t p = t->first; p < t->last; p++)
+        for (int64_t first = 0; first < t->m; first += FAC_NBITS_GROUP) {
+            fac_nbits_task some = *t;
+            some.first = p;
+            some.last = p + 1;
+            some.m = rows_of_group(first, t->m);
+            some.x = (const char *)t->x + before(r, t->w, first);
+            some.y = t->y + first * t->y_row;
+            r->run(&some);
+        }
 }

@@ -31,6 +31,7 @@ static inline int64_t fac_nbits_zero_bytes(const fac_nbits_weights *w) {
 typedef struct fac_nbits_panels {
     const uint32_t *codes;
     const float *scale, *zero;
+    const float *offset; /* instead of zero points, or NULL: weights are scale code + offset */
     int64_t block, blocks, words;
 } fac_nbits_panels;
 
@@ -61,7 +62,9 @@ typedef struct fac_nbits_kernels {
     void (*decode)(const fac_nbits_weights *w, int64_t n, float *to);
 } fac_nbits_kernels;
 
-/* Products of x rounded to 8 bits, in blocks as long as those of w, of any number of rows. */
+/* Products of x rounded to 8 bits, in blocks as long as those of w, of any number of rows.  Rows
+ * that are many go in groups of FAC_NBITS_GROUP: what is read together then lies together. */
+enum { FAC_NBITS_GROUP = 16 };
 typedef struct fac_nbits_rounded {
     size_t (*bytes)(const fac_nbits_panels *w, int64_t m); /* of m rows; NULL: there is none */
     /* Row j of m, of K numbers. */
@@ -69,6 +72,15 @@ typedef struct fac_nbits_rounded {
                   void *to);
     void (*run)(const fac_nbits_task *t);
 } fac_nbits_rounded;
+
+/* The kernels of an instruction set, NULL: there are none.  M rows in groups: bytes of them, row j
+ * of x, and products; t->x are all of them (product/nbits.c). */
+struct fac_simd;
+const fac_nbits_rounded *fac_nbits_rounded_of(const struct fac_simd *s);
+size_t fac_nbits_rounded_bytes(const fac_nbits_rounded *r, const fac_nbits_panels *w, int64_t M);
+void fac_nbits_rounded_row(const fac_nbits_rounded *r, const fac_nbits_panels *w, const float *x,
+                           int64_t K, int64_t j, int64_t M, void *to);
+void fac_nbits_rounded_run(const fac_nbits_rounded *r, const fac_nbits_task *t);
 
 /* Panels of all N rows for kernels of so many lanes, on the threads of a pool (product/nbits.c). */
 struct fac_pool;

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/product/gemm.h"
 #include "backends/cpu/device/ranges.h"
@@ -227,29 +228,26 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
+    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/thin: no memory for a plan", p->node->op->name);
-    *q = *(const plan *)p->draft;
+    if (!q) return FAC_E_NOMEM;
     q->x = p->in[0].layout;
     q->y = p->out[0].layout;
     if (q->e.residual >= 0) q->r = p->in[q->e.residual].layout;
     *out = q;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 const fac_solver fac_cpu_linear_thin = { .name = "linear/thin",
                                          .op = &fac_op_linear,
                                          .rank = 230,
                                          .offer = offer,
                                          .make = make,
-                                         .done = done,
+                                         .done = fac_solver_done,
                                          .run = run };
 const fac_solver fac_cpu_matmul_thin = { .name = "matmul/thin",
                                          .op = &fac_op_matmul,
                                          .rank = 240,
                                          .offer = offer,
                                          .make = make,
-                                         .done = done,
+                                         .done = fac_solver_done,
                                          .run = run };

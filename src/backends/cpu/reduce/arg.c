@@ -2,6 +2,7 @@
  * above and below everything. */
 #include <string.h>
 #include "graph/attr.h"
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -46,15 +47,12 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *a = fac_alloc(1, sizeof *a);
-    if (!a) return fac_raise(err, FAC_E_NOMEM, "arg: no memory for a plan");
-    *a = *(const plan *)p->draft;
+    plan *a = fac_draft_copy(p, sizeof *a, err);
+    if (!a) return FAC_E_NOMEM;
     a->problem = p;
     *out = a;
     return FAC_OK;
 }
-static void done(fac_device *d, void *plan_) { (void)d, fac_release(plan_); }
-
 typedef struct job {
     const plan *a;
     fac_arg_kernel *f;
@@ -97,5 +95,5 @@ static fac_status run(const void *plan_, fac_device *d, const fac_span *in, cons
 }
 
 const fac_solver fac_cpu_arg = {
-    .name = "arg", .rank = 770, .offer = offer, .make = make, .done = done, .run = run
+    .name = "arg", .rank = 770, .offer = offer, .make = make, .done = fac_solver_done, .run = run
 };

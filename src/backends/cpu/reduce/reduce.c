@@ -8,6 +8,7 @@
  * number of threads. Folds run in f64: f32 results are rounded once, |error| <= 2^-24 |y| + n 2^-53
  * sum |x|. */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
@@ -52,7 +53,8 @@ typedef struct plan {
 static int fold_of(const fac_op *op) {
     if (op == &fac_op_sum || op == &fac_op_mean || op == &fac_op_sum_like) return FAC_FOLD_SUM;
     if (op == &fac_op_reduce_prod) return FAC_FOLD_PROD;
-    return op == &fac_op_reduce_max ? FAC_FOLD_MAX : op == &fac_op_reduce_min ? FAC_FOLD_MIN : -1;
+    if (op == &fac_op_reduce_max) return FAC_FOLD_MAX;
+    return op == &fac_op_reduce_min ? FAC_FOLD_MIN : -1;
 }
 
 /* Which axes vanish: bit k for axis k.  sum_like says it by its shapes, the others in an input. */
@@ -315,18 +317,12 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "reduce: no memory for a plan");
-    *r = *(const plan *)p->draft;
+    plan *r = fac_draft_copy(p, sizeof *r, err);
+    if (!r) return FAC_E_NOMEM;
     *out = r;
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
-}
-
 const fac_solver fac_cpu_reduce = {
-    .name = "reduce", .rank = 750, .offer = offer, .make = make, .done = done, .run = run
+    .name = "reduce", .rank = 750, .offer = offer, .make = make, .done = fac_solver_done, .run = run
 };

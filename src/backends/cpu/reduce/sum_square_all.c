@@ -3,6 +3,7 @@
  * All inputs are cut into chunks of a fixed size, a chunk gives a sum in f64, and those are added
  * in order: the result does not depend on the number of threads.  |error| <= 2^-24 y for an f32
  * result, whatever the number of elements. */
+#include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -68,11 +69,6 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
-}
-
 typedef struct job {
     const plan *s;
     const fac_span *in;
@@ -125,5 +121,5 @@ const fac_solver fac_cpu_sum_square_all = { .name = "sum_square_all",
                                             .rank = 740,
                                             .offer = offer,
                                             .make = make,
-                                            .done = done,
+                                            .done = fac_solver_done,
                                             .run = run };

@@ -3,6 +3,7 @@
  * tree by tree, whichever way. */
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -64,17 +65,11 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *t = fac_alloc(1, sizeof *t);
-    if (!t) return fac_raise(err, FAC_E_NOMEM, "tree_ensemble: no memory for a plan");
-    *t = *(const plan *)p->draft;
+    plan *t = fac_draft_copy(p, sizeof *t, err);
+    if (!t) return FAC_E_NOMEM;
     t->problem = p;
     *out = t;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 /* ---- weights ---- */
@@ -88,11 +83,6 @@ typedef struct job {
     _Atomic bool bad;
 } job;
 
-/* Of MIN and MAX a NaN stands for no weight yet. */
-static double joined(fac_tree_aggregate how, double y, double w) {
-    return how == FAC_TREE_MIN ? fmin(y, w) : how == FAC_TREE_MAX ? fmax(y, w) : y + w;
-}
-
 static void begin(const plan *p, double *sums) {
     const bool adds = p->how == FAC_TREE_SUM || p->how == FAC_TREE_AVERAGE;
     for (int64_t k = 0; k < p->targets; k++) sums[k] = adds ? 0 : NAN;
@@ -105,7 +95,7 @@ static bool add_leaf(const job *j, int32_t leaf, double *sums) {
     for (int64_t k = first; k < first + count; k++) {
         const int32_t target = j->targets[k];
         if (target < 0 || target >= p->targets) return false;
-        sums[target] = joined(p->how, sums[target], (double)j->weights[k]);
+        sums[target] = fac_tree_joined(p->how, sums[target], (double)j->weights[k]);
     }
     return true;
 }
@@ -207,5 +197,5 @@ const fac_solver fac_cpu_tree_ensemble = { .name = "tree_ensemble",
                                            .rank = 780,
                                            .offer = offer,
                                            .make = make,
-                                           .done = done,
+                                           .done = fac_solver_done,
                                            .run = run };

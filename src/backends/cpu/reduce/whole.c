@@ -1,5 +1,6 @@
 /* Solver "whole": sums, products, extremes and their places, of whole numbers in their own type,
  * over neighbouring axes of a contiguous tensor.  Sums and products wrap.  Exact. */
+#include "backends/draft.h"
 #include "backends/cpu/reduce/whole.h"
 #include "op_list.h"
 #include <string.h>
@@ -100,18 +101,12 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *t = fac_alloc(1, sizeof *t);
+    plan *t = fac_draft_copy(p, sizeof *t, err);
     (void)d;
-    if (!t) return fac_raise_memory(err, "a plan");
-    *t = *(const plan *)p->draft;
+    if (!t) return FAC_E_NOMEM;
     t->problem = p;
     *out = t;
     return FAC_OK;
-}
-
-static void done(fac_device *d, void *arg) {
-    (void)d;
-    fac_release(arg);
 }
 
 typedef struct job {
@@ -175,5 +170,5 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 }
 
 const fac_solver fac_cpu_whole = {
-    .name = "whole", .rank = 790, .offer = offer, .make = make, .done = done, .run = run
+    .name = "whole", .rank = 790, .offer = offer, .make = make, .done = fac_solver_done, .run = run
 };

@@ -7,6 +7,7 @@
  * 0.15 us.  Error against f64: some 2^-24 sqrt(log2 N) of the largest bin. */
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -126,9 +127,8 @@ static void done(fac_device *d, void *arg) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *s = fac_alloc(1, sizeof *s);
-    if (!s) return fac_raise(err, FAC_E_NOMEM, "stft/fft: no memory for a plan");
-    *s = *(const plan *)p->draft;
+    plan *s = fac_draft_copy(p, sizeof *s, err);
+    if (!s) return FAC_E_NOMEM;
     s->y = p->out[0].layout;
     float *turns = fac_alloc((size_t)turns_of(&s->fft) + 1, sizeof *turns);
     s->fft.turns = turns;

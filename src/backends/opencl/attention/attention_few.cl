@@ -1,11 +1,23 @@
 /* softmax(scale q k^T) v of one query of one head by a group: what a step of decoding asks for.
  * Keys are looked at in chunks: an item has a key for itself, then some columns of the values of
  * every PARTS-th key.  After team.cl, with a team of ITEMS.
+ * STEP: the query's own key and value are given beside the caches, and the first head that has them
+ * writes them there at row `place`; no group reads that row.  TURNED: query and key are turned by
+ * their position first, POSITIONS: which is given.  After index.cl then.
  * Options: those of elements.cl and team.cl; CHUNK keys at once; SIZE: of a query at most; LENGTHS:
  * i64 or i32, where there are some; CAUSAL; SOFT. */
 typedef struct {
-    long q, k, v, lengths, y, heads, share, queries, keys, size, columns, window, scale, cap;
+#ifdef STEP
+    long q, k, v, lengths, y, at, key, value, k_to, v_to, cos, sin, positions, told, step;
+    long pairs, table;
+#else
+    long q, k, v, lengths, y;
+#endif
+    long heads, share, queries, keys, size, columns, window, scale, cap;
     long q_by[3], k_by[3], v_by[3], y_by[3]; /* steps of batch, head, row */
+#ifdef STEP
+    long key_by[3], value_by[3];
+#endif
 } numbers;
 
 #define ADD(a, b) ((a) + (b))
@@ -19,9 +31,43 @@ static inline float lanes_of(TV v) {
     return sum;
 }
 
+static inline float product(local const float *a, global const float *b, const int n) {
+    TV sum = 0;
+    _Pragma("unroll 8") for (int d = 0; d < n; d += V) sum +=
+        LOADV(f32, b, d) * *(local const TV *)(a + d);
+    return lanes_of(sum);
+}
+
+#ifdef STEP
+#ifdef TURNED
+/* Element d of a row, turned. */
+static inline float turned(global const float *x, const int d, const int pairs,
+                           global const float *c, global const float *sine) {
+#if INTERLEAVED
+    const int k = d / 2, second = d % 2, first = 2 * k, other = first + 1;
+#else
+    const int k = d % pairs, second = d / pairs, first = k, other = k + pairs;
+#endif
+    if (d >= 2 * pairs) return x[d];
+    const float a = x[first], b = x[other];
+    return second ? b * c[k] + a * sine[k] : a * c[k] - b * sine[k];
+}
+#define TURN(x, d) turned(x, d, (int)s.pairs, c, sine)
+#else
+#define TURN(x, d) (x)[d]
+#endif
+#define STEP_BUFFERS                                                                               \
+    , global const MEMORY(AT) *at, global const float *key, global const float *value,             \
+        global float *k_to, global float *v_to, global const float *c, global const float *sine,   \
+        global const MEMORY(POSITIONS) *positions, global long *told
+#else
+#define TURN(x, d) (x)[d]
+#define STEP_BUFFERS
+#endif
+
 kernel void attention(const numbers s, global const float *q, global const float *k,
                       global const float *v, global const MEMORY(LENGTHS) *lengths,
-                      global float *y) {
+                      global float *y STEP_BUFFERS) {
     local float query[SIZE], score[CHUNK], tree[ITEMS];
     local TV part[ITEMS];
     const int item = (int)get_local_id(0);
@@ -44,19 +90,47 @@ kernel void attention(const numbers s, global const float *q, global const float
     y += s.y + b * s.y_by[0] + h * s.y_by[1] + i * s.y_by[2];
     const int size = (int)s.size, across = (int)s.columns / V, parts = ITEMS / across;
     const int column = item % across * V, mine = item / across;
-    for (int d = item; d < size; d += ITEMS) query[d] = q[d] * REAL(s.scale);
+#ifdef STEP
+    local float fresh[SIZE];
+    const long place = (long)at[s.at + b];
+    if (outside(place, place, s.keys, told + s.told, s.step)) return;
+#ifdef TURNED
+#ifdef PLACED
+    const long given = (long)positions[s.positions + b];
+    const long angle = given < 0 ? given + s.table : given;
+    if (outside(angle, given, s.table, told + s.told, s.step)) return;
+#else
+    const long angle = b;
+#endif
+    c += s.cos + angle * s.pairs;
+    sine += s.sin + angle * s.pairs;
+#endif
+    key += s.key + b * s.key_by[0] + g * s.key_by[1];
+    value += s.value + b * s.value_by[0] + g * s.value_by[1];
+    for (int d = item; d < size; d += ITEMS) fresh[d] = TURN(key, d);
+    if (h % s.share == 0) {
+        const long line = b * (s.heads / s.share) + g;
+        k_to += s.k_to + (line * s.keys + place) * s.size;
+        v_to += s.v_to + (line * s.keys + place) * s.columns;
+        for (int d = item; d < size; d += ITEMS) k_to[d] = fresh[d];
+        for (int d = item; d < (int)s.columns; d += ITEMS) v_to[d] = value[d];
+    }
+#endif
+    for (int d = item; d < size; d += ITEMS) query[d] = TURN(q, d) * REAL(s.scale);
     barrier(CLK_LOCAL_MEM_FENCE);
     float top = -INFINITY, sum = 0;
     TV out = 0;
-    for (long c = first; c < end; c += CHUNK) {
-        const int m = (int)min(end - c, (long)CHUNK);
+    for (long from = first; from < end; from += CHUNK) {
+        const int m = (int)min(end - from, (long)CHUNK);
         float most = -INFINITY, weight = 0;
         for (int j = item; j < m; j += ITEMS) {
-            global const float *row = k + (c + j) * s.k_by[2];
-            TV product = 0;
-            _Pragma("unroll 8") for (int d = 0; d < size; d += V) product +=
-                LOADV(f32, row, d) * *(local const TV *)(query + d);
-            float x = lanes_of(product);
+            float x = 0;
+#ifdef STEP
+            if (from + j == place) {
+                for (int d = 0; d < size; d++) x += query[d] * fresh[d];
+            } else
+#endif
+                x = product(query, k + (from + j) * s.k_by[2], size);
 #ifdef SOFT
             x = REAL(s.cap) * tanh(x / REAL(s.cap));
 #endif
@@ -72,8 +146,13 @@ kernel void attention(const numbers s, global const float *q, global const float
         barrier(CLK_LOCAL_MEM_FENCE);
         out *= by;
         if (mine < parts)
-            _Pragma("unroll 8") for (int j = mine; j < m; j += parts) out +=
-                LOADV(f32, v, (c + j) * s.v_by[2] + column) * score[j];
+            _Pragma("unroll 8") for (int j = mine; j < m; j += parts) {
+                global const float *row = v + (from + j) * s.v_by[2];
+#ifdef STEP
+                if (from + j == place) row = value;
+#endif
+                out += LOADV(f32, row, column) * score[j];
+            }
         top = now;
         barrier(CLK_LOCAL_MEM_FENCE);
     }

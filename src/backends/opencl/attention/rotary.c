@@ -1,6 +1,6 @@
 /* Solver "rotary": pairs of elements of heads turned by the angles of their positions. */
 #include "graph/attr.h"
-#include "backends/opencl/attention/heads.h"
+#include "backends/opencl/attention/attention_few.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_index.h"
@@ -19,12 +19,6 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     offer->seconds = fac_cl_price(o, p, 1);
     return true;
-}
-
-static void push_heads(fac_cl_call *c, const fac_cl_heads *h) {
-    fac_cl_call_number(c, h->batch);
-    fac_cl_call_number(c, h->head);
-    fac_cl_call_number(c, h->row);
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
@@ -59,8 +53,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_complaint(c);
     const int64_t numbers[] = { count, x.heads, x.rows, x.size, pairs, of->d[0] };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
-    push_heads(c, &x);
-    push_heads(c, &y);
+    fac_cl_push_heads(&x, c);
+    fac_cl_push_heads(&y, c);
     fac_cl_call_items(c, (size_t)count, GROUP);
     return FAC_OK;
 }

@@ -10,6 +10,7 @@
 #include "opencl_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
+#include "ops/reshapes.h"
 #include "op_list.h"
 
 static size_t element(const fac_problem *p) {
@@ -17,10 +18,10 @@ static size_t element(const fac_problem *p) {
 }
 
 /* Movable: whole bytes that some integer type has. */
-static bool takes(const fac_problem *p, const fac_op *const *ops) {
+static bool takes(const fac_problem *p) {
     const fac_dtype_info *t = fac_dtype_get(p->out[0].type.dtype);
-    return fac_op_is_one_of(p->node->op, ops) && !p->node->body[0] && t->kind != 't' &&
-           t->block_elements == 1 && *fac_cl_bits((size_t)t->block_bytes);
+    return !p->node->body[0] && t->kind != 't' && t->block_elements == 1 &&
+           *fac_cl_bits((size_t)t->block_bytes);
 }
 
 /* Output k as a strided window on the input; false when the op reads contents that are not known.
@@ -94,12 +95,9 @@ static const fac_op *const copies[] = {
     &fac_op_identity, &fac_op_stop, &fac_op_transpose, &fac_op_slice, &fac_op_split,
     &fac_op_expand,   NULL
 };
-static const fac_op *const joins[] = { &fac_op_concat, NULL };
-static const fac_op *const reshapes[] = { &fac_op_reshape, &fac_op_flatten, &fac_op_squeeze,
-                                          &fac_op_unsqueeze, NULL };
 
 static bool offer_copy(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!takes(p, copies)) return false;
+    if (!fac_op_is_one_of(p->node->op, copies) || !takes(p)) return false;
     unblock(p);
     fac_cl_moved *m = fac_offer_keep(o, (size_t)p->nout * sizeof *m, NULL);
     if (!m) return false;
@@ -110,7 +108,7 @@ static bool offer_copy(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static bool offer_concat(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!takes(p, joins)) return false;
+    if (!FAC_IS(p->node, concat) || !takes(p)) return false;
     unblock(p);
     fac_cl_lay_alike(&p->in[0], &p->out[0]);
     o->seconds = fac_cl_price(fac_opencl_of(d), p, p->nin);
@@ -118,7 +116,7 @@ static bool offer_concat(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
-    if (!takes(p, reshapes)) return false;
+    if (!fac_node_reshapes(p->node) || !takes(p)) return false;
     unblock(p);
     if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims))
         p->out[0].layout = fac_layout_plain(&p->out[0].type.dims);

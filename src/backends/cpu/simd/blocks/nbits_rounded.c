@@ -14,9 +14,12 @@
 #if defined(__AVX2__)
 enum { ROWS = 2 * VL, PART = 32, MANY = VL == 16 ? 8 : 4, AHEAD = 2048 };
 
+/* How a code becomes a weight. */
+enum meaning { EIGHTS, ZEROS, OFFSETS }; /* (u - 8) scale, (u - zero) scale, u scale + offset */
+
 /* What of a part belongs to a row of x. */
 typedef struct facts {
-    float d;
+    float d, sum;  /* sum: d sum q */
     int32_t begin; /* -8 sum q */
 } facts;
 
@@ -80,7 +83,8 @@ static void round_row(const fac_nbits_panels *w, const float *x, int64_t K, int6
             }
             int32_t total = 0;
             for (int i = 0; i < VL; i++) total += sum[i];
-            *f = (facts){ largest / 127 + strange, -8 * total };
+            const float d = largest / 127 + strange;
+            *f = (facts){ d, d * (float)total, -8 * total };
         }
     }
 }
@@ -127,13 +131,14 @@ INLINE ivec whole(const bool vnni, ivec sum) {
 INLINE void keep_in_memory(float *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
 
 /* A panel with rows j .. j + m - 1 of x. */
-INLINE void tile(const bool vnni, const bool zeros, const int part, const int m,
+INLINE void tile(const bool vnni, const enum meaning how, const int part, const int m,
                  const fac_nbits_task *t, int64_t panel, int64_t j) {
     const fac_nbits_panels *w = t->w;
     const uint32_t *codes = w->codes + panel * w->words * ROWS;
     const int shift = __builtin_ctzll((uint64_t)(w->block / part));
-    const float *scale = w->scale + panel * w->blocks * ROWS;
-    const float *zero = zeros ? w->zero + panel * w->blocks * ROWS : NULL;
+    const int64_t first = panel * w->blocks * ROWS;
+    const float *scale = w->scale + first, *zero = how == ZEROS ? w->zero + first : NULL;
+    const float *offset = how == OFFSETS ? w->offset + first : NULL;
     const int8_t *x = (const int8_t *)t->x + j * part;
     const facts *f = (const facts *)(const void *)((const char *)t->x + facts_at(w, t->m)) + j;
     const ivec low = 0x0f0f0f0f - (ivec){ 0 };
@@ -143,7 +148,7 @@ INLINE void tile(const bool vnni, const bool zeros, const int part, const int m,
     for (int64_t p = 0; p < parts; p++, x += t->m * part, f += t->m) {
         ivec acc[MANY][2];
         UNROLL for (int i = 0; i < m; i++) {
-            const ivec begin = vnni && !zeros ? f[i].begin - (ivec){ 0 } : (ivec){ 0 };
+            const ivec begin = vnni && how == EIGHTS ? f[i].begin - (ivec){ 0 } : (ivec){ 0 };
             UNROLL for (int v = 0; v < 2; v++) acc[i][v] = begin;
         }
         UNROLL for (int q = 0; q < part / 8; q++, codes += ROWS) {
@@ -162,13 +167,15 @@ INLINE void tile(const bool vnni, const bool zeros, const int part, const int m,
         keep_in_memory(sum[0][0]);
         UNROLL for (int v = 0; v < 2; v++) {
             const int64_t at = (p >> shift) * ROWS + v * VL;
-            const vec s = load(scale + at), z = zeros ? load(zero + at) * all(0.125f) : all(1);
+            const vec s = load(scale + at), off = how == OFFSETS ? load(offset + at) : all(0);
+            const vec z = how == ZEROS ? load(zero + at) * all(0.125f) : all(1);
             UNROLL for (int i = 0; i < m; i++) {
                 ivec n = whole(vnni, acc[i][v]);
-                if (!zeros && !vnni) n += f[i].begin;
-                vec exact = __builtin_convertvector(n, vec);
-                if (zeros) exact = add_product(exact, z, all((float)f[i].begin));
-                store(sum[i][v], add_product(load(sum[i][v]), exact, s * all(f[i].d)));
+                if (how == EIGHTS && !vnni) n += f[i].begin;
+                vec exact = __builtin_convertvector(n, vec), to = load(sum[i][v]);
+                if (how == ZEROS) exact = add_product(exact, z, all((float)f[i].begin));
+                if (how == OFFSETS) to = add_product(to, off, all(f[i].sum));
+                store(sum[i][v], add_product(to, exact, s * all(f[i].d)));
             }
         }
     }
@@ -183,46 +190,48 @@ INLINE void tile(const bool vnni, const bool zeros, const int part, const int m,
 }
 
 /* All rows of x, MANY at a time. */
-INLINE void rows(const bool vnni, const bool zeros, const int part, const fac_nbits_task *t,
+INLINE void rows(const bool vnni, const enum meaning how, const int part, const fac_nbits_task *t,
                  int64_t panel) {
     int64_t j = 0;
-    for (; j + MANY <= t->m; j += MANY) tile(vnni, zeros, part, MANY, t, panel, j);
+    for (; j + MANY <= t->m; j += MANY) tile(vnni, how, part, MANY, t, panel, j);
     if (MANY > 4 && j + 4 <= t->m) {
-        tile(vnni, zeros, part, 4, t, panel, j);
+        tile(vnni, how, part, 4, t, panel, j);
         j += 4;
     }
     if (t->m - j == 3)
-        tile(vnni, zeros, part, 3, t, panel, j);
+        tile(vnni, how, part, 3, t, panel, j);
     else if (t->m - j == 2)
-        tile(vnni, zeros, part, 2, t, panel, j);
+        tile(vnni, how, part, 2, t, panel, j);
     else if (t->m - j == 1)
-        tile(vnni, zeros, part, 1, t, panel, j);
+        tile(vnni, how, part, 1, t, panel, j);
 }
 
-INLINE void panels(const bool vnni, const bool zeros, const fac_nbits_task *t) {
+INLINE void panels(const bool vnni, const enum meaning how, const fac_nbits_task *t) {
     for (int64_t p = t->first; p < t->last; p++) {
         if (t->w->block < PART)
-            rows(vnni, zeros, PART / 2, t, p);
+            rows(vnni, how, PART / 2, t, p);
         else
-            rows(vnni, zeros, PART, t, p);
+            rows(vnni, how, PART, t, p);
     }
+}
+
+INLINE void all_panels(const bool vnni, const fac_nbits_task *t) {
+    if (t->w->offset)
+        panels(vnni, OFFSETS, t);
+    else if (t->w->zero)
+        panels(vnni, ZEROS, t);
+    else
+        panels(vnni, EIGHTS, t);
 }
 
 static void run(const fac_nbits_task *t) {
-    const bool zeros = t->w->zero != NULL;
 #if VL == 16
     if (__builtin_cpu_supports("avx512vnni")) {
-        if (zeros)
-            panels(true, true, t);
-        else
-            panels(true, false, t);
+        all_panels(true, t);
         return;
     }
 #endif
-    if (zeros)
-        panels(false, true, t);
-    else
-        panels(false, false, t);
+    all_panels(false, t);
 }
 
 const fac_nbits_rounded FAC_SIMD(fac_nbits_rounded) = { rounded, round_row, run };

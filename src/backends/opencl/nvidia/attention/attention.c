@@ -1,6 +1,5 @@
 /* attention/wgmma: softmax(scale q k^T + mask) v in one pass, see attention.h and
  * nv_attention.cl. */
-#include "graph/attr.h"
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "opencl_solvers.h"
 #include "backends/problem.h"
@@ -8,7 +7,6 @@
 #include "base/error.h"
 #include "op_list.h"
 
-enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
 enum { LAUNCHES = 3, MAPS = 3 };
 
 typedef struct plan {
@@ -19,21 +17,7 @@ typedef struct plan {
 } plan;
 
 static bool read(fac_opencl *o, fac_problem *p, plan *r) {
-    const fac_dtype *precision = fac_attr_at(p->node, "precision", FAC_A_DTYPE);
-    double softcap = 0;
-    fac_attr_get_real(p->node, "softcap", &softcap);
-    int64_t window = 0;
-    fac_attr_get_int(p->node, "window", &window);
-    if (window) return false;
-    if (softcap > 0 || (precision && *precision == FAC_F64)) return false;
-    for (int i = PAST_KEY; i <= LENGTHS; i++)
-        if (p->in[i].type.dtype != FAC_NONE) return false;
-    for (int k = 1; k < 4; k++)
-        if (p->out[k].type.dtype != FAC_NONE) return false;
-    if (p->out[0].type.dtype == FAC_NONE ||
-        !fac_nv_attention_read(p, MASK, &p->out[0], fac_nv_maps_of(o), &r->a))
-        return false;
-    if (p->out[4].type.dtype != FAC_NONE) p->out[4].layout = fac_layout_plain(&p->out[4].type.dims);
+    if (!fac_nv_attention_forward(p, fac_nv_maps_of(o), &r->a)) return false;
     const fac_nv_attention *a = &r->a;
     const int block = (r->cut = fac_nv_attention_cut_of(a, FAC_NV_FORWARD)).block;
     const int64_t tiles = fac_nv_up(a->T, block);
@@ -47,19 +31,29 @@ static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     return tiles <= UINT16_MAX;
 }
 
+/* A unit takes its tiles one after the other. */
+double fac_nv_attention_seconds(const fac_opencl *o, const fac_nv_attention *a,
+                                const fac_nv_attention_cut *cut, size_t work) {
+    const fac_nv_attention_speed *s = &fac_nv_attention_speeds;
+    const int64_t tiles = a->B * a->H * fac_nv_up(a->Q, 64 * cut->groups);
+    const double keys = (double)(fac_nv_up(a->T, cut->block) * cut->block);
+    const double scores = 64 * cut->groups * (a->causal ? (keys + cut->block) / 2 : keys);
+    const double unit = s->share * fac_nv_rate(o, a->mode) / o->limits.units;
+    double turn = s->tile + scores * (a->d + a->e) / unit;
+    if (a->mask.type != FAC_NONE) turn += s->masked * scores;
+    const double all = s->begin + (double)fac_nv_up(tiles, o->limits.units) * turn;
+    return a->maps ? all : all + 2 * s->pack + (double)work / fac_nv_speeds.attention_memory;
+}
+
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     plan r = { .work = 0 };
     if (!fac_cl_has_path(o, FAC_CL_WGMMA) || !read(o, p, &r)) return false;
-    fac_lay_in_order(&p->in[Q], &p->out[0]);
+    fac_lay_in_order(&p->in[FAC_NV_Q], &p->out[0]);
     if (!read(o, p, &r)) return false;
-    const fac_nv_attention *a = &r.a;
-    const double macs = (double)(a->B * a->H) * (double)a->Q * (double)a->T *
-                        (double)(a->D + a->E) / (a->causal ? 2 : 1);
     offer->work = r.work;
     *FAC_DRAFT(offer, plan) = r;
-    offer->seconds = LAUNCHES * fac_nv_speeds.launch + macs / (0.6 * fac_nv_rate(o, a->mode)) +
-                     (double)r.work / fac_nv_speeds.attention_memory;
+    offer->seconds = fac_nv_attention_seconds(o, &r.a, &r.cut, r.work);
     return true;
 }
 
@@ -68,31 +62,25 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     fac_cl_call *c = NULL;
     fac_text text = { 0 };
     const fac_nv_attention *a = &r.a;
-    const bool lse = p->out[4].type.dtype != FAC_NONE;
+    const bool lse = p->out[FAC_NV_LSE].type.dtype != FAC_NONE;
     if (!a->maps) {
-        FAC_TRY(fac_nv_images_add(o, p, to, a, &r.k, K, err));
-        FAC_TRY(fac_nv_images_add(o, p, to, a, &r.v, V, err));
+        FAC_TRY(fac_nv_images_add(o, p, to, a, &r.k, FAC_NV_K, err));
+        FAC_TRY(fac_nv_images_add(o, p, to, a, &r.v, FAC_NV_V, err));
     }
     fac_nv_attention_text(a, FAC_NV_FORWARD, &r.cut, lse, &text);
     const fac_status status = fac_cl_call_text(o, to, &text, "", "attention", &c, err);
     fac_text_free(&text);
     FAC_TRY(status);
-    fac_cl_call_in(c, p, Q);
+    fac_cl_call_in(c, p, FAC_NV_Q);
     if (a->maps)
-        fac_cl_call_in(c, p, K), fac_cl_call_in(c, p, V);
+        fac_cl_call_in(c, p, FAC_NV_K), fac_cl_call_in(c, p, FAC_NV_V);
     else
         fac_cl_call_work(c, r.k.at, 1), fac_cl_call_work(c, r.v.at, 1);
-    fac_nv_attention_mask_buffer(a, p, MASK, c);
+    fac_nv_attention_mask_buffer(a, p, FAC_NV_MASK, c);
     fac_cl_call_out(c, p, 0);
-    fac_cl_call_out(c, p, lse ? 4 : 0);
+    fac_cl_call_out(c, p, lse ? FAC_NV_LSE : 0);
     fac_cl_call_work(c, 0, 1); /* maps */
-    const int64_t numbers[] = { a->H, a->H / a->G, a->Q, a->T, r.k.tiles, 0, a->D, a->E };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
-    fac_nv_heads_numbers(&a->q, c);
-    fac_nv_heads_numbers(&a->y, c);
-    fac_nv_heads_numbers(&a->k, c);
-    fac_nv_heads_numbers(&a->v, c);
-    fac_nv_attention_mask_numbers(a, c);
+    fac_nv_attention_numbers(a, r.k.tiles, c);
     fac_nv_attention_range(o, &r.cut, a->Q, a->B * a->H, c);
     return FAC_OK;
 }

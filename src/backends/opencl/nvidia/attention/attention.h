@@ -1,8 +1,8 @@
 /* Attention and its gradient on wgmma, without a matrix of scores: what the two solvers share.
  *
  * bf16 and f16 whose rows begin at multiples of 16 bytes are read where they lie, by tensor maps
- * (kernels/nv_maps.cl).  Other operands are first copied into images
- * (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory, converted
+ * (nvidia/unit/nv_maps.cl).  Other operands are first copied into images
+ * (nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory, converted
  * to what the units multiply, with zeros where sizes do not fill them.  So the kernels take any
  * strides and types, and one item brings their data by copies of whole tiles. Heads are at most 128
  * wide. */
@@ -34,8 +34,9 @@ typedef struct fac_nv_attention {
     int d, e; /* D and E up to multiples of 16 */
     bool causal;
     bool chunks; /* 16 bytes of every result can be stored at once */
-    int maps; /* operands are read where they lie, by maps of kernels/nv_maps.cl's kind; 0: images
-               */
+    int maps;    /* operands are read where they lie, by maps of nvidia/unit/nv_maps.cl's kind; 0:
+                  * images
+                  */
     double scale;
     fac_nv_heads q, k, v, y;
     fac_nv_mask mask;
@@ -45,6 +46,8 @@ typedef struct fac_nv_attention {
  * v and mask are inputs 0, 1, 2 and `mask`, y is an output or, for the gradient, input 3.  maps:
  * the kind that the device has.  false: not for these kernels. */
 bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps, fac_nv_attention *a);
+/* The same for attention itself: what its solvers here do not do is refused. */
+bool fac_nv_attention_forward(fac_problem *p, int maps, fac_nv_attention *a);
 fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads);
 void fac_nv_heads_want(fac_operand *o);
 
@@ -64,6 +67,17 @@ fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                              const fac_nv_attention *a, const fac_nv_images *m, int input,
                              fac_error *err);
 
+/* Places of a problem of attention. */
+enum {
+    FAC_NV_Q,
+    FAC_NV_K,
+    FAC_NV_V,
+    FAC_NV_MASK,
+    FAC_NV_PAST_KEY,
+    FAC_NV_LENGTHS = FAC_NV_PAST_KEY + 2,
+    FAC_NV_LSE = 4
+};
+
 /* ---- texts ---- */
 
 /* How a kernel is cut: `block` rows of the operand that streams by, groups of 64 rows each, stages
@@ -80,14 +94,41 @@ typedef enum fac_nv_attention_kernel {
 
 void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel kernel,
                            const fac_nv_attention_cut *cut, bool lse, fac_text *to);
+/* The types; and what kernels are told of masks and the result. */
+void fac_nv_attention_types(const fac_nv_attention *a, fac_text *to);
+void fac_nv_attention_forms(const fac_nv_attention *a, fac_text *to);
 void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_text *to);
 /* The launch of such a kernel for tiles of 64 `groups` of so many rows of each head: a group of
  * items for each compute unit, and the number of all tiles as the call's last number. */
 void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows,
                             int64_t heads, fac_cl_call *c);
 bool fac_nv_heads_mapped(const fac_nv_heads *h); /* whether an operand can have a map */
+/* Of attention itself; work: bytes of images. */
+double fac_nv_attention_seconds(const fac_opencl *o, const fac_nv_attention *a,
+                                const fac_nv_attention_cut *cut, size_t work);
 fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
                                              fac_nv_attention_kernel kernel);
+
+/* ---- attention_warps.c: on mma.sync ---- */
+
+/* How nv_attention_warps.cl is cut: `block` keys at a time, of which `ahead` are on their way in
+ * `stages` places; `warps` of 16 queries; registers of an item, bytes of local memory. */
+typedef struct fac_nv_attention_warps_cut {
+    int block, warps, stages, ahead, registers;
+    size_t local;
+    bool keep_q;
+} fac_nv_attention_warps_cut;
+/* variant: 1 ..: other numbers of warps.  local: bytes that a group may have.  false: too little
+ * memory, or no such variant. */
+bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_t local, int units,
+                                   fac_nv_attention_warps_cut *cut);
+void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut,
+                                 bool lse, fac_text *to);
+double fac_nv_attention_warps_seconds(fac_opencl *o, const fac_nv_attention *a,
+                                      const fac_nv_attention_warps_cut *cut);
+/* What the kernel is told after its buffers, and its range. */
+void fac_nv_attention_warps_numbers(const fac_nv_attention *a,
+                                    const fac_nv_attention_warps_cut *cut, fac_cl_call *c);
 
 static inline int64_t fac_nv_up(int64_t n, int64_t to) { return (n + to - 1) / to; }
 /* Bytes of a number that the units multiply; rows of a tile of images that gradients read. */
@@ -98,7 +139,8 @@ static inline int fac_nv_number(const fac_nv_attention *a) { return fac_nv_tf32(
 static inline int fac_nv_grad_tile(const fac_nv_attention *a) {
     return a->mode == FAC_NV_TF32 ? 32 : 64;
 }
-/* What all these kernels are told. */
+/* What all these kernels are told.  tiles: of images; of attention itself, where `all` follows. */
+void fac_nv_attention_numbers(const fac_nv_attention *a, int64_t tiles, fac_cl_call *c);
 void fac_nv_heads_numbers(const fac_nv_heads *h, fac_cl_call *c);
 void fac_nv_attention_mask_numbers(const fac_nv_attention *a, fac_cl_call *c); /* and the scale */
 void fac_nv_attention_mask_buffer(const fac_nv_attention *a, const fac_problem *p, int mask,

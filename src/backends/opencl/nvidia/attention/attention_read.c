@@ -106,3 +106,33 @@ void fac_nv_attention_mask_buffer(const fac_nv_attention *a, const fac_problem *
                                   fac_cl_call *c) {
     fac_cl_call_in(c, p, a->mask.type == FAC_NONE ? 0 : mask);
 }
+
+void fac_nv_attention_numbers(const fac_nv_attention *a, int64_t tiles, fac_cl_call *c) {
+    const int64_t numbers[] = { a->H, a->H / a->G, a->Q, a->T, tiles, 0, a->D, a->E };
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_nv_heads_numbers(&a->q, c);
+    fac_nv_heads_numbers(&a->y, c);
+    fac_nv_heads_numbers(&a->k, c);
+    fac_nv_heads_numbers(&a->v, c);
+    fac_nv_attention_mask_numbers(a, c);
+}
+
+bool fac_nv_attention_forward(fac_problem *p, int maps, fac_nv_attention *a) {
+    const fac_dtype *precision = fac_attr_at(p->node, "precision", FAC_A_DTYPE);
+    double softcap = 0;
+    fac_attr_get_real(p->node, "softcap", &softcap);
+    int64_t window = 0;
+    fac_attr_get_int(p->node, "window", &window);
+    if (window) return false;
+    if (softcap > 0 || (precision && *precision == FAC_F64)) return false;
+    for (int i = FAC_NV_PAST_KEY; i <= FAC_NV_LENGTHS; i++)
+        if (p->in[i].type.dtype != FAC_NONE) return false;
+    for (int k = 1; k < FAC_NV_LSE; k++)
+        if (p->out[k].type.dtype != FAC_NONE) return false;
+    if (p->out[0].type.dtype == FAC_NONE ||
+        !fac_nv_attention_read(p, FAC_NV_MASK, &p->out[0], maps, a))
+        return false;
+    fac_operand *lse = &p->out[FAC_NV_LSE];
+    if (lse->type.dtype != FAC_NONE) lse->layout = fac_layout_plain(&lse->type.dims);
+    return true;
+}

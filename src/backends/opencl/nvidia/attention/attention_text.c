@@ -8,6 +8,7 @@
 #include "cl_nv_attention_grad.h"
 #include "cl_nv_attention_grad_keys.h"
 #include "cl_nv_attention_grad_queries.h"
+#include "cl_nv_attention_softmax.h"
 #include "cl_nv_attention_tiles.h"
 #include "cl_nv_common.h"
 #include "cl_nv_maps.h"
@@ -25,7 +26,8 @@ static const char *const names[] = {
  * it no more than 24. */
 static int registers_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel,
                         const fac_nv_attention_cut *cut) {
-    return cut->groups == 3 ? 160 : kernel == FAC_NV_KEYS && a->d + a->e <= 192 ? 232 : 240;
+    if (cut->groups == 3) return 160;
+    return kernel == FAC_NV_KEYS && a->d + a->e <= 192 ? 232 : 240;
 }
 
 void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows,
@@ -54,12 +56,20 @@ static void define(fac_text *to, const char *name, int value) {
     fac_text_print(to, "#define %s %d\n", name, value);
 }
 
-static void define_types(const fac_nv_attention *a, fac_text *to) {
+void fac_nv_attention_types(const fac_nv_attention *a, fac_text *to) {
     const fac_dtype mask = a->mask.type == FAC_NONE ? FAC_F32 : a->mask.type;
     fac_text_print(to, "#define KIND %s\n#define X %s\n#define M %s\n", names[a->mode],
                    fac_cl_tag(a->dtype), fac_cl_tag(mask));
     if (a->dtype != FAC_F32) fac_text_add(to, "#define SAME\n");
     if (a->mode == FAC_NV_3XTF32) fac_text_add(to, "#define SPLIT\n");
+}
+
+void fac_nv_attention_forms(const fac_nv_attention *a, fac_text *to) {
+    if (a->causal) fac_text_add(to, "#define CAUSAL\n");
+    if (a->mask.type != FAC_NONE) fac_text_add(to, "#define MASKED\n");
+    if (a->mask.type == FAC_BOOL) fac_text_add(to, "#define BOOLS\n");
+    if (a->y.pairs) fac_text_add(to, "#define PAIRS\n");
+    if (a->chunks) fac_text_add(to, "#define CHUNKS\n");
 }
 
 /* One product of the kernel as a macro NAME(d, a, b, i).  scores: of operands in local memory, step
@@ -107,7 +117,7 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     static const char *const which[] = { "FORWARD", "DELTA", "KEYS", "QUERIES" };
     const bool forward = kernel == FAC_NV_FORWARD;
     fac_text_print(to, "#define %s\n", which[kernel]);
-    define_types(a, to);
+    fac_nv_attention_types(a, to);
     define(to, "D", a->d);
     define(to, "E", a->e);
     define(to, "BLOCK", cut->block);
@@ -117,13 +127,9 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     define(to, "STAGES_T", cut->turned_stages);
     define(to, "TILE", fac_nv_grad_tile(a));
     if (a->maps && kernel != FAC_NV_DELTA) define(to, "MAPS", a->maps);
-    if (a->causal) fac_text_add(to, "#define CAUSAL\n");
-    if (a->mask.type != FAC_NONE) fac_text_add(to, "#define MASKED\n");
-    if (a->mask.type == FAC_BOOL) fac_text_add(to, "#define BOOLS\n");
+    fac_nv_attention_forms(a, to);
     if (forward ? a->q.aligned : kernel == FAC_NV_DELTA && a->y.chunks)
         fac_text_add(to, "#define ALIGNED\n");
-    if (a->y.pairs) fac_text_add(to, "#define PAIRS\n");
-    if (a->chunks) fac_text_add(to, "#define CHUNKS\n");
     if (lse) fac_text_add(to, "#define LSE\n");
     fac_text_add(to, fac_kernel_nv_common);
     if (kernel != FAC_NV_DELTA) {
@@ -138,6 +144,7 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     }
     if (a->maps && kernel != FAC_NV_DELTA) fac_text_add(to, fac_kernel_nv_maps);
     fac_text_add(to, fac_kernel_nv_attention_tiles);
+    if (forward) fac_text_add(to, fac_kernel_nv_attention_softmax);
     if (forward) fac_text_add(to, fac_kernel_nv_attention_block);
     if (forward) fac_text_add(to, fac_kernel_nv_attention);
     if (kernel == FAC_NV_DELTA) fac_text_add(to, fac_kernel_nv_attention_delta);
@@ -151,7 +158,7 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
 
 void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_text *to) {
     fac_text_add(to, "#define PACK\n");
-    define_types(a, to);
+    fac_nv_attention_types(a, to);
     define(to, "ROWS", m->tile);
     define(to, "SIZE", m->wide);
     if (m->turned) fac_text_add(to, "#define TURNED\n");

@@ -106,6 +106,12 @@ INLINE void make_maps(const args *a, uint room, global uchar *maps, global const
 }
 #endif
 
+#ifdef MASKED
+#define MASK(j) add_mask(&a, &r, s, (j)*BLOCK + 2 * t, m_at)
+#else
+#define MASK(j)
+#endif
+
 /* As many groups of items as there are compute units, one tile after the other. */
 kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, global const STREAM *k,
                                    global const STREAM *v, global const MEMORY(M) *mask,
@@ -228,7 +234,8 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
         multiply_k(s, dq, dk + n % STAGES * (PARTS * K_BYTES / 16));
         WAIT0_S(s);
         nv_barrier_arrive_if(k_empty + 8 * (n % STAGES), item == 0);
-        weigh(&a, &r, s, 0, m_at);
+        MASK(0);
+        weigh(&a, &r, s, 0);
         as_operand(p, s);
         for (int j = 1; j < blocks; j++) {
             const int at = (n + j) % STAGES, before = (n + j - 1) % STAGES;
@@ -240,7 +247,8 @@ kernel GROUP(ITEMS) void attention(const args a, global const MEMORY(X) *q, glob
             multiply_v(more, p, dv + before * (PARTS * V_BYTES / 16));
             WAIT1_S(s);
             nv_barrier_arrive_if(k_empty + 8 * at, item == 0);
-            weigh(&a, &r, s, j, m_at);
+            MASK(j);
+            weigh(&a, &r, s, j);
             WAIT0_E(more);
             nv_barrier_arrive_if(v_empty + 8 * before, item == 0);
             scale_down(o, more, &r);

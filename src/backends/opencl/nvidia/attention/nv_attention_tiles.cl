@@ -206,18 +206,16 @@ INLINE void as_operand(uint *p, const float *s) {
 #else
 #define STORED_AT_ONCE 2
 #endif
-/* v[i] of lane t and v[t] of lane i change places, of four lanes each. */
+/* v[i] of lane t and v[t] of lane i change places, of four lanes each.  By bits: compilers make a
+ * choice between two places in memory of one between registers. */
+INLINE void turn_pair(uint *x, uint *y, uint second, int lanes) {
+    const uint all = -second, got = nv_other_word(*y ^ ((*x ^ *y) & all), lanes);
+    *x ^= (*x ^ got) & all;
+    *y = got ^ ((*y ^ got) & all);
+}
 INLINE void turn_words(uint *v, int t) {
-    UNROLL for (int i = 0; i < 4; i += 2) {
-        const uint got = nv_other_word(t & 1 ? v[i] : v[i + 1], 1);
-        v[i] = t & 1 ? got : v[i];
-        v[i + 1] = t & 1 ? v[i + 1] : got;
-    }
-    UNROLL for (int i = 0; i < 2; i++) {
-        const uint got = nv_other_word(t & 2 ? v[i] : v[i + 2], 2);
-        v[i] = t & 2 ? got : v[i];
-        v[i + 2] = t & 2 ? v[i + 2] : got;
-    }
+    UNROLL for (int i = 0; i < 4; i += 2) turn_pair(v + i, v + i + 1, t & 1, 1);
+    UNROLL for (int i = 0; i < 2; i++) turn_pair(v + i, v + i + 2, t >> 1, 2);
 }
 INLINE void put_rows(global MEMORY(X) * y, long step, int first, int rows, int size, int wide,
                      int t, const float *x, float factor) {

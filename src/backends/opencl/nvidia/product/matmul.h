@@ -1,4 +1,4 @@
-/* Matrix products on wgmma (kernels/nv_matmul.cl) and on mma.sync (kernels/nv_mma_matmul.cl): how a
+/* Matrix products on wgmma (nv_matmul.cl) and on mma.sync (nv_mma_matmul.cl): how a
  * product of gemm.h is cut, and how its operands get there.
  *
  * An operand of the tile's rows or columns comes as images of k-tiles, made once for parameters,

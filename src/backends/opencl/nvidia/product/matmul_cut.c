@@ -69,7 +69,8 @@ static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
     const bool turns =
         half ? s->tile >= 64 && !(s->tile & (s->tile - 1)) : s == &m->p && s->tile == 128;
     const bool columns = turns && s->row == 1 && s->rows % chunk == 0;
-    return columns && steps_by(s, K > 1 ? s->term : 0, chunk) ? FAC_NV_COLUMNS : FAC_NV_IMAGES;
+    if (columns && steps_by(s, K > 1 ? s->term : 0, chunk)) return FAC_NV_COLUMNS;
+    return FAC_NV_IMAGES;
 }
 
 static fac_nv_side side_of(const fac_nv_matmul *m, int input) {

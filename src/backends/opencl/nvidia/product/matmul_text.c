@@ -1,4 +1,4 @@
-/* The texts of kernels/nv_matmul.cl and nv_matmul_pack.cl: see matmul.h. */
+/* The texts of nv_matmul.cl and nv_matmul_pack.cl: see matmul.h. */
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "cl_gemm_common.h"

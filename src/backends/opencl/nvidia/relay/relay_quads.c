@@ -1,8 +1,9 @@
 /* depthwise/relay, pool/relay and mean/relay: legs whose items make four channels of a pixel
- * (kernels/nv_relay_depthwise.cl, nv_relay_pool.cl).  The mean of whole planes is a pool with one
+ * (nv_relay_depthwise.cl, nv_relay_pool.cl).  The mean of whole planes is a pool with one
  * window. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"
@@ -221,26 +222,21 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     return FAC_OK;
 }
 
-static void done(fac_device *d, void *plan) {
-    (void)d;
-    fac_release(plan);
-}
-
 const fac_solver fac_cl_depthwise_relay = { .name = "depthwise/relay",
                                             .rank = 600,
                                             .how = &(reader *const){ read_depthwise },
                                             .offer = offer,
                                             .make = make,
-                                            .done = done };
+                                            .done = fac_solver_done };
 const fac_solver fac_cl_pool_relay = { .name = "pool/relay",
                                        .rank = 610,
                                        .how = &(reader *const){ read_pool },
                                        .offer = offer,
                                        .make = make,
-                                       .done = done };
+                                       .done = fac_solver_done };
 const fac_solver fac_cl_mean_relay = { .name = "mean/relay",
                                        .rank = 620,
                                        .how = &(reader *const){ read_mean },
                                        .offer = offer,
                                        .make = make,
-                                       .done = done };
+                                       .done = fac_solver_done };

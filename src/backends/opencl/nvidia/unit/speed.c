@@ -135,3 +135,12 @@ const fac_mma_conv_speed fac_mma_conv_speeds = { .wait = 0.35e-6,
                                                  .few = 0.4,
                                                  .shallow = 0.8,
                                                  .apart = 0.8 };
+
+const fac_nv_attention_speed fac_nv_attention_speeds = { .begin = 9.5e-6,
+                                                         .tile = 0.8e-6,
+                                                         .share = 0.48,
+                                                         .masked = 1.6e-10,
+                                                         .pack = 5e-6,
+                                                         .warps_begin = 6.5e-6,
+                                                         .warps_share = 0.41,
+                                                         .wait = 0.25e-6 };

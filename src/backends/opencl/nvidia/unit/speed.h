@@ -88,6 +88,18 @@ typedef struct fac_nv_warps_speed {
 } fac_nv_warps_speed;
 extern const fac_nv_warps_speed fac_nv_warps_speeds;
 
+/* Of nvidia/attention, fitted to attentions of 49 to 512 keys of heads of 32 and 64 at batch 1 to
+ * 64. */
+typedef struct fac_nv_attention_speed {
+    double begin, tile; /* by wgmma: the launch; each tile that a unit takes after the other */
+    double share;       /* of the units' rate */
+    double masked;      /* seconds of a unit for each element of a mask */
+    double pack;        /* a launch that makes images */
+    double warps_begin, warps_share; /* by mma.sync: the launch; of the units' rate */
+    double wait;                     /* of a warp for 16 keys, while others work */
+} fac_nv_attention_speed;
+extern const fac_nv_attention_speed fac_nv_attention_speeds;
+
 /* Of nvidia/conv/mma_conv_tiles.c. */
 typedef struct fac_mma_conv_speed {
     double wait, tile, results; /* for a k-tile; begin and end of a tile; bytes a second */
