@@ -70,7 +70,10 @@ static inline int fac_mma_matmul_items(const fac_nv_matmul *m) {
 }
 
 /* Rows of a tile that a group of items packs: tiles are made of whole ones. */
-static inline int fac_nv_matmul_lines(int tile) { return tile < 64 ? tile : tile % 64 ? 32 : 64; }
+static inline int fac_nv_matmul_lines(int tile) {
+    if (tile < 64) return tile;
+    return tile % 64 ? 32 : 64;
+}
 
 /* matmul_text.c: false: no memory, or a body that cannot be written */
 bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to);
