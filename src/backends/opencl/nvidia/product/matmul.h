@@ -69,6 +69,12 @@ static inline int fac_mma_matmul_items(const fac_nv_matmul *m) {
     return 32 * (m->cut.rows / m->warp_rows) * (m->cut.columns / m->warp_columns);
 }
 
+/* Rows of a tile that a group of items packs: tiles are made of whole ones. */
+static inline int fac_nv_matmul_lines(int tile) {
+    if (tile < 64) return tile;
+    return tile % 64 ? 32 : 64;
+}
+
 /* matmul_text.c: false: no memory, or a body that cannot be written */
 bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to);
 bool fac_nv_matmul_pack_text(const fac_nv_matmul *m, const fac_nv_side *s, fac_text *to);

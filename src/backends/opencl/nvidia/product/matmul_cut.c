@@ -14,9 +14,11 @@ enum {
 
 /* Tiles by mode; what fits the 227 KiB of local memory and the registers of two consumers.  Shares
  * are measured on an H200 on large matrices. */
-static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 }, { 256, 128, 4, 1, 0.77 },
-                                     { 128, 128, 6, 1, 0.7 },  { 128, 64, 8, 1, 0.55 },
-                                     { 128, 192, 5, 1, 0.75 }, { 128, 96, 7, 1, 0.6 } };
+static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 },
+                                     { 256, 128, 4, 1, 0.77 },
+                                     { 128, 128, 6, 1, 0.7 },
+                                     { 128, 64, 8, 1, 0.55 },
+                                     { 128, 192, 5, 1, 0.75 } };
 /* These are each one consumer's. */
 static const fac_nv_cut owned[] = {
     { 128, 128, 6, 1, 0.7 }, { 128, 96, 7, 1, 0.6 }, { 128, 64, 8, 1, 0.55 }, { 64, 256, 5, 1, 0.7 }
