@@ -2,13 +2,14 @@
 """Goals of language models that need a quiet machine, by the clock, the programs in turns, in one command:
 
     python3 bench/language_goals.py build/facula --smollm SmolLM2-135M-Instruct.Q4_1.gguf --vocabulary FOLDER --text FILE.txt
-                                    [--threads 2] [--rounds 5] [--only smollm,gpt2,slots]
+                                    [--threads 2] [--rounds 3] [--only smollm,gpt2,slots] [--llama PYTHON]
 
 smollm: a prompt of 512 tokens and an answer, against llama.cpp (llama-cpp-python built here), and the share of what the bytes
 of the weights allow at the bandwidth measured.  gpt2: GPT-2 124M in f32 with random weights, against transformers and ONNX
 Runtime (exported with past inputs and outputs); FOLDER has vocab.json and merges.txt.  slots: eight answers of the server at
 once against one.  Each line has the medians and the medians of the paired ratios; the goal stands beside.  --layers makes a
-smaller GPT-2, to try the script.  Needs torch and transformers for gpt2, onnxruntime, llama_cpp; what is not there is left out.
+smaller GPT-2, to try the script.  Needs torch and transformers for gpt2, onnxruntime, llama_cpp, which may be another
+Python's (--llama); what is not there is left out.
 """
 import argparse
 import concurrent.futures
@@ -90,15 +91,14 @@ def bandwidth(threads):
 def smollm(a, folder):
     prompt = prompt_of(a, a.smollm, PROMPT, folder)
     sides = {"facula": []}
-    try:
-        import llama_cpp  # noqa: F401
-        sides["llama.cpp"] = []
-    except ImportError:
+    if subprocess.run([a.llama, "-c", "import llama_cpp"], capture_output=True).returncode:
         print("llama_cpp is not there")
+    else:
+        sides["llama.cpp"] = []
     for _ in range(a.rounds):
         sides["facula"].append(facula(a, a.smollm, prompt))
         if "llama.cpp" in sides:
-            out = subprocess.run([sys.executable, "-c", LLAMA, a.smollm, str(a.threads), str(TOKENS), prompt, str(PROMPT)],
+            out = subprocess.run([a.llama, "-c", LLAMA, a.smollm, str(a.threads), str(TOKENS), prompt, str(PROMPT)],
                                  capture_output=True, text=True, check=True).stdout.split()
             sides["llama.cpp"].append((PROMPT / float(out[0]), TOKENS / float(out[1])))
     say("SmolLM2", {"llama.cpp": 1}, sides)
@@ -220,7 +220,8 @@ def main():
     p.add_argument("--vocabulary", metavar="FOLDER")
     p.add_argument("--text", required=True)
     p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--llama", metavar="PYTHON", default=sys.executable, help="the Python that has llama_cpp")
     p.add_argument("--layers", type=int, default=12)
     p.add_argument("--context", type=int, default=1024)
     p.add_argument("--only", default="smollm,gpt2,slots")

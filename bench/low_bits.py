@@ -94,7 +94,7 @@ def row_of(args, name, times):
              for way in ("bits", "tables")}
     way = max(ratio, key=lambda w: sum(ratio[w].values()))
     short = name.removesuffix(" even")
-    levels = {"W1A1": "", short: ", any levels"}.get(name, ", even levels")
+    levels = {short: ", any levels", "W1A1": ""}.get(name, ", even levels")
     one = "" if args.threads == 1 else f"_{args.threads}"
     isa = f"_{args.isa}" if args.isa else ""
     more = f" --isa {args.isa}" if args.isa else ""

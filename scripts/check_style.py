@@ -41,6 +41,8 @@ SECONDS = re.compile(r"(?<![\w.])\d[\d.]*e-?\d+.*seconds|seconds.*(?<![\w.])\d[\
 PATH = re.compile(r"(?<![\w/.~$<{-])((?:%s)/[\w/-]*\w\.(?:c|h|cl|py|sh|cmake|md|js))(?![\w.])" % "|".join(
     ["src", "tests", "scripts", "bench", "cli", "docs", "examples", "include", "cmake", "base", "graph", "ops", "passes", "plan",
      "run", "cpu", "opencl", "nvidia", "simd", "report", "studio"]))
+NAME = re.compile(r"`(\w+\.(?:c|h|cl))`")                  # of a page: some file has it
+NAMES = {p.name for folder in FOLDERS for p in (ROOT / folder).rglob("*.*")}
 PLACES = ["", "src/", "src/backends/", "src/backends/cpu/", "src/backends/opencl/", "python/"]
 DECLARES = re.compile(
     r"^(?:return|typedef|enum|struct|union|static|const|volatile|unsigned|local|global|private)\b|^(?:\w+|\w+\([^()]*\))(?: \w+)??(?:\s*\*+\s*|\s+)"
@@ -76,7 +78,8 @@ def lost_paths(name, text, is_code):
     lines = prose(re.sub(r"#include.*", "", text)) if is_code else text.split("\n")
     places = PLACES + [str(pathlib.PurePath(name).parent) + "/"]
     return [i for i, line in enumerate(lines, 1)
-            if any(not any((ROOT / (place + path)).exists() for place in places) for path in PATH.findall(line))]
+            if any(not any((ROOT / (place + path)).exists() for place in places) for path in PATH.findall(line))
+            or name.endswith(".md") and not NAMES.issuperset(NAME.findall(line))]
 
 
 def kinds(line):

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Writes docs/onnx/coverage.md: which ONNX operators are read, and how many of ONNX's backend tests pass.
 
-    scripts/onnx_coverage.py build/facula DIR [--opencl] [-o docs/onnx/coverage.md]
+    scripts/onnx_coverage.py build/facula DIR [--opencl] [--jobs N] [-o docs/onnx/coverage.md]
 
 DIR has backend-test folders, such as those of ONNX's repository.  Cases that the installed package `onnx` generates beyond them,
 and its opset-6 folders (pytorch-converted, pytorch-operator), are counted as well; without the package the page says so.
+--opencl takes long; --opencl-from PAGE keeps the column of a page that an earlier run wrote, and says so.
 --check PAGE: exit code 1 if a case fails that the page does not name, or if fewer pass than it says."""
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import re
@@ -53,11 +55,22 @@ def generated(folder, known):
     return count
 
 
-def run(binary, folder, *more):
-    out = subprocess.run([binary, "conformance", folder, "--json", *more], capture_output=True, text=True)
-    if not out.stdout.strip():
-        sys.exit("facula conformance %s: %s" % (folder, out.stderr.strip()))
-    return {c["name"]: c for c in json.loads(out.stdout)["cases"]}
+def run(binary, folder, jobs, *more):
+    """The results of a folder's cases, which `jobs` processes share."""
+    with tempfile.TemporaryDirectory() as parts:
+        for k, (name, path) in enumerate(models(folder)):
+            part = os.path.join(parts, str(k % jobs))
+            os.makedirs(part, exist_ok=True)
+            os.symlink(os.path.abspath(os.path.dirname(path)), os.path.join(part, name))
+        started = [subprocess.Popen([binary, "conformance", os.path.join(parts, part), "--json", *more], text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE) for part in sorted(os.listdir(parts))]
+        found = {}
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for out, complaint in pool.map(lambda p: p.communicate(), started):
+                if not out.strip():
+                    sys.exit("facula conformance %s: %s" % (folder, complaint.strip()))
+                found.update({c["name"]: c for c in json.loads(out)["cases"]})
+    return found
 
 
 def models(folder):
@@ -132,6 +145,8 @@ def main():
     p.add_argument("binary")
     p.add_argument("folder")
     p.add_argument("--opencl", action="store_true", help="on the first OpenCL device too")
+    p.add_argument("--opencl-from", metavar="PAGE", help="that column as an earlier page has it")
+    p.add_argument("--jobs", type=int, default=1, help="processes that share the cases")
     p.add_argument("-o", "--output")
     p.add_argument("--check", metavar="PAGE")
     a = p.parse_args()
@@ -155,7 +170,7 @@ def main():
         for title, folder in folders:
             row = [title]
             for way, more in ways:
-                found = run(a.binary, folder, *more)
+                found = run(a.binary, folder, a.jobs, *more)
                 results[way].update(found)
                 row.append(found)
             totals.append(row)
@@ -165,12 +180,43 @@ def main():
     if a.check:
         return check(a.check, results)
     page = page_of(a.binary, totals, ways, results, by_op)
+    if a.opencl_from:
+        page = with_column(page, open(a.opencl_from).read())
     if a.output:
         with open(a.output, "w") as f:
             f.write(page)
     else:
         print(page, end="")
     return 0
+
+
+OPENCL = 4      # which column that is, in every table
+
+
+def cells_of(line):
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def with_column(page, earlier):
+    """The page with the column OpenCL of an earlier one."""
+    had, heading, lines = {}, "", []
+    for line in earlier.splitlines():
+        heading = line if line.startswith("## ") else heading
+        if line.startswith("| "):
+            cells = cells_of(line)
+            had[heading, cells[0]] = cells[OPENCL]
+    heading = ""
+    for line in page.splitlines():
+        heading = line if line.startswith("## ") else heading
+        if line.startswith("Failed: "):
+            line += " The column OpenCL is that of an earlier run."
+        if line.startswith("| "):
+            cells = cells_of(line)
+            new = {"operator": "OpenCL", "---": "---"}.get(cells[0], "-")
+            cells.insert(OPENCL, had.get((heading, cells[0]), new))
+            line = "| %s |" % " | ".join(cells)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
 
 
 def check(path, results):

@@ -5,7 +5,8 @@
                                  [--models resnet50,gpt2] [--cells '*/infer/b1/*,*/train/*'] [--tiny]
 
 check  torchvision's networks of pytorch_dlprim's list, batch 2: gradients and evaluation against the cpu in f32, and of both against
-       f64, calls of the host; good where the device is off by no more than 1e-4 of the largest gradient, or no more than f32 itself
+       f64, calls of the host; good where the device is off by no more than 1e-4 of the largest gradient, or no more than f32 itself,
+       or off f64 by that little where f64 follows its decisions at kinks, all of them within 1e-4 of the kink (torch_decisions.py)
 speed  ResNet-50, VGG16, MobileNetV2, ViT-B/16 and GPT-2 (128 tokens, logits of the last), inference at batch 1, 16, 64 and training
        at 64, f32, TF32, bf16: medians after warm-up, device ocl and cuda (else the cpu) in turns; ratio = the rival's time over ours
 ops    samples of torch's op_db on the device against the cpu, forward and gradient (needs expecttest): correct, native
@@ -61,6 +62,7 @@ import facula.torch as ft  # noqa: E402
 if ft.ocl is None:
     sys.exit("torch_device.py: device ocl is not there, see the warning above")
 import torch_cells  # noqa: E402
+import torch_decisions  # noqa: E402
 import torch_work  # noqa: E402
 
 warnings.filterwarnings("ignore")
@@ -152,7 +154,7 @@ def one_net(name):
     vit = name == "vit_b_16"
     size = (32 if vit else 64) if A.tiny else 224 if vit else A.size
     plain, began = torch_work.network(name, 10, A.tiny), time.time()
-    mine, truth = copy.deepcopy(plain).to("ocl"), copy.deepcopy(plain).double()
+    mine, truth, first = copy.deepcopy(plain).to("ocl"), copy.deepcopy(plain).double(), copy.deepcopy(plain)
     x, y = torch.randn(2, 3, size, size), torch.tensor([1, 2])
     host = torch_cells.host_calls()
     here = gradients(mine, x.to("ocl"), y.to("ocl"))
@@ -165,7 +167,20 @@ def one_net(name):
     want, exact = evaluated(plain, x), evaluated(truth, x.double())
     row.update(eval=torch_cells.off(away, want), eval_f64=torch_cells.off(away, exact), eval_cpu_f64=torch_cells.off(want, exact))
     row["good"] = row["gradient"] <= GOOD or row["gradient_f64"] <= 2 * row["cpu_f64"]
+    if not row["good"]:
+        row.update(followed(first, x, y, top))
     return row
+
+
+def followed(plain, x, y, top):
+    """The same, where f64 takes the device's decisions at kinks and in max pools."""
+    mine, truth = copy.deepcopy(plain).to("ocl"), copy.deepcopy(plain).double()
+    with torch_decisions.Recorded() as decisions:
+        here = gradients(mine, x.to("ocl"), y.to("ocl"))
+    with torch_decisions.Following(decisions.host()) as f:
+        there = gradients(truth, x.double(), y)
+    off = apart(here, there, top)
+    return {"followed": off, "decisions": f.other, "away": f.away, "good": off <= GOOD and f.away <= GOOD}
 
 
 def check(left, keep):

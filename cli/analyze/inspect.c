@@ -141,11 +141,7 @@ static cJSON *layers_json(const fac_analysis *a) {
     for (int i = 0; fac_analysis_layer(a, i); i++) {
         const fac_layer *l = fac_analysis_layer(a, i);
         if (!asked_for(a, i)) continue;
-        cJSON *j = cJSON_CreateObject();
-        cJSON_AddStringToObject(j, "name", l->name);
-        cJSON_AddStringToObject(j, "module", l->module);
-        cJSON_AddStringToObject(j, "op", l->op);
-        cJSON_AddStringToObject(j, "kind", l->kind);
+        cJSON *j = json_layer(l);
         cJSON_AddStringToObject(j, "attributes", l->attrs);
         cJSON_AddItemToObject(j, "output", json_type(fac_analysis_graph(a), &l->out));
         json_number(j, "read_bytes", l->read, 17);

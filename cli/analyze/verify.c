@@ -16,7 +16,10 @@ static struct {
     bool json, whole, verbose, brief;
 } o = { .rtol = 1e-4, .atol = 1e-5 };
 /* 0: as fac_verify has it, which also knows how exactly each type can be compared. */
-static double tolerance(double x, bool any) { return !any ? 0 : x > 0 ? x : -1; }
+static double tolerance(double x, bool any) {
+    if (!any) return 0;
+    return x > 0 ? x : -1;
+}
 static const option options[] = {
     { "--mode", OPTION_TEXT, &o.mode, "MODE",
       "full (default): data, then exact; exact: remainders, equal bits; bound: rounding errors; "
@@ -152,7 +155,8 @@ static int load_input(job *j, const char *arg) {
     fac_type declared = fac_value_type(v);
     if (o.shapes.n) declared.dims = input_type(v, &o.shapes, o.batch).dims;
     const int code = photo_plan_input(&o.photo, &j->a, declared, &j->plan);
-    return code ? code : photo_tensor(file, &j->plan, &j->in[i], &err) ? fail(&err) : EXIT_OK;
+    if (code) return code;
+    return photo_tensor(file, &j->plan, &j->in[i], &err) ? fail(&err) : EXIT_OK;
 }
 
 static int load_inputs(job *j) {

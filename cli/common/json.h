@@ -66,7 +66,16 @@ static inline cJSON *json_values(const fac_graph *g, const fac_layer_value *v, i
     return all;
 }
 
-/* What inspect and summary say of each layer alike: its names and all that it reads and writes. */
+/* What inspect and summary say of each layer alike: its names, ... */
+static inline cJSON *json_layer(const fac_layer *l) {
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "name", l->name);
+    cJSON_AddStringToObject(j, "module", l->module);
+    cJSON_AddStringToObject(j, "op", l->op);
+    cJSON_AddStringToObject(j, "kind", l->kind);
+    return j;
+}
+/* ...and all that it reads and writes. */
 static inline void json_layer_facts(cJSON *j, const fac_graph *g, const fac_layer *l) {
     cJSON_AddStringToObject(j, "node", l->node);
     cJSON_AddItemToObject(j, "inputs", json_values(g, l->inputs, l->nin));

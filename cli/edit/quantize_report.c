@@ -44,17 +44,25 @@ static void print_accuracy(const quantized *q) {
     print_loss(q);
 }
 
+static void print_float_inputs(int n) {
+    if (!n) return;
+    printf("inputs of %d layer%s stay floats: samples go below 0 there, where levels after a relu "
+           "have none\n",
+           n, plural(n));
+}
+
 int quantize_print(const quantized *q) {
     const int width = name_width(q);
     const fac_integer_layer *l;
     char bytes[32], before[32];
-    int n = 0, kept = 0, rest = 0;
+    int n = 0, kept = 0, rest = 0, floats = 0;
     printf("%-*s  %-10s  %9s  %9s  %10s  %9s\n", width, "layer", "op", "before", "after",
            "weights dB", "result dB");
     for (; (l = fac_calibrator_layer(q->by, n)); n++) {
         print_row(l, width);
         kept += l->kept;
         rest += l->rest;
+        floats += l->float_input;
     }
     printf("\n%s: %s of %s, %d of %d layer%s", q->out, bytes_text(q->bytes, bytes, sizeof bytes),
            q->scheme, n - kept - rest, n, plural(n));
@@ -62,6 +70,7 @@ int quantize_print(const quantized *q) {
     printf("; parameters took %s before; %ld sample%s\n",
            bytes_text(q->bytes_before, before, sizeof before), q->samples,
            plural((double)q->samples));
+    print_float_inputs(floats);
     if (q->drawn) printf("%s: what becomes which level\n", q->drawn);
     print_accuracy(q);
     photo_plan_print(&q->plan);
@@ -83,6 +92,7 @@ static cJSON *layer(const fac_integer_layer *l) {
     cJSON_AddStringToObject(j, "op", l->op);
     cJSON_AddBoolToObject(j, "float", l->kept);
     cJSON_AddBoolToObject(j, "rest", l->rest);
+    cJSON_AddBoolToObject(j, "float_input", l->float_input);
     cJSON_AddNumberToObject(j, "bytes", l->bytes);
     cJSON_AddNumberToObject(j, "bytes_before", l->bytes_before);
     add_decibels(j, "weight_sqnr", l->weight_sqnr);

@@ -216,7 +216,8 @@ static int work(job *j, const char *path) {
     code = status ? fail(&err) : report(j, small, &stat);
     fac_graph_free(small);
     model_free(&m);
-    return stopped && !code ? (stopped == SIGINT ? EXIT_INTERRUPTED : EXIT_TERMINATED) : code;
+    if (!(stopped && !code)) return code;
+    return stopped == SIGINT ? EXIT_INTERRUPTED : EXIT_TERMINATED;
 }
 
 static int run(list args) {

@@ -208,7 +208,8 @@ static int measure(job *j) {
         json_number(root, "start_ms", 1e3 * (j->loaded + compiled + first_run), 6);
         if (o.verify) json_number(root, "error", error, 3);
         int code = json_print(root);
-        return code ? code : error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
+        if (code) return code;
+        return error > tolerance(j) ? EXIT_FAILED : EXIT_OK;
     }
     char a[32], b[32], c[32], d[32], e[32];
     printf("median  %.3f ms   min %.3f   max %.3f   (%d run%s)\n", median, ms[0], ms[n - 1], n,

@@ -32,7 +32,8 @@ static void ports(const char *title, const fac_port *p) {
 const char *op_meaning(const fac_op *op) {
     if (op->map) return "elementwise";
     if (op->move) return "moves elements";
-    return op->ref ? "reference kernel" : op->expand ? "expands into other ops" : "its body";
+    if (op->ref) return "reference kernel";
+    return op->expand ? "expands into other ops" : "its body";
 }
 
 void op_attr_kind(const fac_attr *a, char *to, size_t size) {

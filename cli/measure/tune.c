@@ -51,7 +51,8 @@ static int open_wisdom(char path[4096], fac_wisdom **out) {
 static int save(const fac_wisdom *w, const char *path) {
     fac_error err = { 0 };
     const int code = folders_above(path);
-    return code ? code : fac_wisdom_save(w, path, &err) ? fail(&err) : EXIT_OK;
+    if (code) return code;
+    return fac_wisdom_save(w, path, &err) ? fail(&err) : EXIT_OK;
 }
 
 static void solver_text(const char *solver, int variant, char to[128]) {

@@ -1,5 +1,6 @@
 /* Draws a photo with half blocks: the upper half of a cell is its foreground, the lower half its
  * background. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,12 +69,12 @@ void picture_free(picture *p) {
 }
 
 const char *bar(double share, int width, char *to) {
-    double inside = share > 0 ? share < 1 ? share : 1 : 0; /* NaN is an empty bar */
+    double inside = fmin(fmax(share, 0), 1); /* NaN is an empty bar */
     int eighths = (int)(inside * width * 8 + 0.5);
     char *end = to;
     for (int i = 0; i < width; i++, eighths -= 8) {
-        int filled = eighths < 0 ? 0 : eighths > 8 ? 8 : eighths;
-        if (filled)
+        int filled = eighths < 8 ? eighths : 8;
+        if (filled > 0)
             end += sprintf(end, "\xe2\x96%c",
                            0x90 - filled); /* U+258F is one eighth, U+2588 all of the cell */
         else

@@ -66,7 +66,8 @@ static int read_grammar(lm_open_model *to) {
 int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out) {
     fac_error err = { 0 };
     if (!fac_tokenizer_load(given ? given : path, out, &err)) return EXIT_OK;
-    return given ? fail(&err) : fail_text("%s; --tokenizer FILE names another", err.text);
+    if (given || err.status == FAC_E_IO) return fail(&err);
+    return fail_text("%s; --tokenizer FILE names another", err.text);
 }
 
 int lm_same_tokens(const char *given, const fac_tokenizer *t, const fac_lm *m) {
@@ -312,7 +313,8 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
     if (!code && lm_given.json) code = print_json(m, &all, &stat);
     if (!code && lm_given.stats) lm_stats(m, &stat);
     free(all.s);
-    return code ? code : interrupted ? 130 : EXIT_OK;
+    if (code) return code;
+    return interrupted ? 130 : EXIT_OK;
 }
 
 static int with_prompt(lm_open_model *m, const char *text, size_t bytes) {

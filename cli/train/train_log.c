@@ -16,7 +16,8 @@ static const int json_order[LOG_COLUMNS] = {
 };
 
 static int digits(int column) {
-    return column == LOG_EPOCH || column == LOG_STEP ? 15 : column >= LOG_IMAGES_PER_S ? 6 : 9;
+    if (column == LOG_EPOCH || column == LOG_STEP) return 15;
+    return column >= LOG_IMAGES_PER_S ? 6 : 9;
 }
 
 /* JSON, what is known of it. */

@@ -140,7 +140,8 @@ typedef struct ranked {
 
 static int by_accuracy(const void *a, const void *b) {
     const ranked *x = a, *y = b;
-    return x->part < y->part ? -1 : x->part > y->part ? 1 : x->label - y->label;
+    if (x->part < y->part) return -1;
+    return x->part > y->part ? 1 : x->label - y->label;
 }
 
 /* All classes in their order; of many only the worst. */

@@ -170,6 +170,7 @@ typedef struct fac_integer_layer {
     const char *name, *op;
     bool kept;                  /* stays floats: by `keep`, or the scheme has no form of it  */
     bool rest;                  /* of lq:wWaA: has weights of 8 bits instead, by rest_int8   */
+    bool float_input;           /* ... reads floats: samples went below 0, or were all 0      */
     double bytes, bytes_before; /* of its weights */
     double weight_sqnr;         /* signal to error of its weights, dB; INFINITY: no error    */
     double output_sqnr;         /* of what later layers read, over the kept samples, with the

@@ -6,6 +6,11 @@ import pytest
 
 import facula as fac
 
+try:                                # the engine of torch counts devices at the first backward() of a process
+    import facula.torch  # noqa: F401
+except ImportError:
+    pass
+
 pages = sorted((pathlib.Path(__file__).parents[2] / "docs" / "python").glob("*.md"))
 
 

@@ -27,7 +27,8 @@ import numpy as np
 import onnx
 import onnxruntime
 
-SOURCES = ["torch", "torchvision", "transformers", "vision", "diffusers", "others"]
+SOURCES = ["torch", "torchvision", "transformers", "vision", "scenes", "diffusers",
+           "others"]
 TOLERANCE = 1e-4
 
 
@@ -114,7 +115,7 @@ def compare(facula, case, cache):
     except Exception as e:
         return "not run", str(e)
     wanted = {i.name for i in session.get_inputs()}
-    outputs = [o.name for o in session.get_outputs()]
+    outputs = list(dict.fromkeys(o.name for o in session.get_outputs()))
     faults = []
     for feeds in runs:
         feeds = {n: x for n, x in feeds.items() if n in wanted}

@@ -58,7 +58,8 @@ static double kept_apart(floats *f, double x, double y) {
     const bool over = fac_range_over(r, x, y), under = fac_range_under(x, y);
     f->report.overflowed += over;
     f->report.vanished += under;
-    return over ? copysign(r.largest, x) : under ? copysign(r.smallest, x) : x;
+    if (over) return copysign(r.largest, x);
+    return under ? copysign(r.smallest, x) : x;
 }
 
 /* The tensor as the type that is wanted. */

@@ -9,7 +9,8 @@ static fac_value ***list_of(fac_graph *g, fac_leaf leaf, size_t **count, size_t 
     *room = leaf == FAC_INPUT   ? &g->room_inputs
             : leaf == FAC_CONST ? &g->room_consts
                                 : &g->room_params;
-    return leaf == FAC_INPUT ? &g->inputs : leaf == FAC_CONST ? &g->consts : &g->params;
+    if (leaf == FAC_INPUT) return &g->inputs;
+    return leaf == FAC_CONST ? &g->consts : &g->params;
 }
 
 fac_value *fac_leaf_new(fac_graph *g, fac_leaf leaf, const char *name, fac_type type,

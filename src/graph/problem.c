@@ -52,7 +52,8 @@ static unsigned port_is(const fac_op *op, int i, bool *port) {
     while (op->in && op->in[n].name) n++;
     const bool variadic = n && (op->in[n - 1].is & FAC_VARIADIC);
     *port = i < n || variadic;
-    return *port ? op->in[i < n ? i : n - 1].is : 0;
+    if (!*port) return 0;
+    return op->in[i < n ? i : n - 1].is;
 }
 
 /* An operand without contents is an input.  Parameters, where they are wanted, are what a model

@@ -1,12 +1,13 @@
 /* Text that may be shown: whole characters only, and nothing that may yet turn out to begin a stop
  * text. */
 #include <string.h>
+#include "base/unicode/unicode.h"
 #include "base/memory.h"
 #include "lm/lm.h"
 
 /* Bytes of the character that a first byte announces; 1 for what begins none. */
 static size_t announced(unsigned char c) {
-    return c < 0xc2 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 1;
+    return c < 0xc2 || c > 0xf4 ? 1 : 1 + (size_t)fac_utf8_announced(c);
 }
 
 /* Bytes at the end that begin a character which is not whole. */

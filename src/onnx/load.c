@@ -214,12 +214,20 @@ static fac_status add_tensors(fac_body *b, fac_error *err) {
     return FAC_OK;
 }
 
+/* PyTorch's exporter lists a value as often as a model returns it; it is one output. */
+static bool listed_before(const fac_proto_values *out, size_t k) {
+    for (size_t j = 0; j < k; j++)
+        if (!strcmp(out->at[j].name, out->at[k].name)) return true;
+    return false;
+}
+
 static fac_status add_outputs(fac_body *b, fac_error *err) {
     fac_import *im = b->im;
     const fac_proto_values *out = &im->model.graph.out;
     if (!out->n) return fac_raise(err, FAC_E_FORMAT, "the graph has no outputs");
     for (size_t k = 0; k < out->n; k++) {
         fac_value *v;
+        if (listed_before(out, k)) continue;
         FAC_TRY(fac_body_value(b, out->at[k].name, NULL, 0, &v, err));
         if (fac_is_list(v))
             fac_list_output(im->g, out->at[k].name, v);

@@ -127,7 +127,8 @@ static bool value_body(pb_ostream_t *s, const void *self) {
 static const char *said(const fac_export *ex, const char *given, const char *key,
                         const char *usual) {
     const char *note = fac_graph_note(ex->g, key);
-    return given ? given : note ? note : usual;
+    if (given) return given;
+    return note ? note : usual;
 }
 
 static bool subgraph_body(pb_ostream_t *s, const void *self) {

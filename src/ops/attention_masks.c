@@ -11,7 +11,8 @@ static fac_value *count_up(fac_value *v, int axis) {
 }
 
 fac_value *fac_attention_both(fac_value *a, fac_value *b) {
-    return a && b ? fac_and(a, b) : a ? a : b;
+    if (a && b) return fac_and(a, b);
+    return a ? a : b;
 }
 
 /* lengths as B,1,1,1 */

@@ -88,14 +88,18 @@ static double power(int rounding, double x) {
     return ldexp(1, e);
 }
 
+static fac_dtype wide_of(const fac_array *x) {
+    if (x->f) return FAC_F64;
+    return x->type.dtype == FAC_U64 ? FAC_U64 : FAC_I64;
+}
+
 /* Between the two types that the reference driver computes in; what it converts before and after
  * does the rest. */
 static fac_status ref(const fac_ref *r, fac_error *err) {
     const fac_array *x = &r->in[0];
     fac_array *y = &r->out[0];
     const int64_t n = fac_dims_count(&x->type.dims);
-    const fac_dtype from = x->f ? FAC_F64 : x->type.dtype == FAC_U64 ? FAC_U64 : FAC_I64;
-    const fac_dtype to = y->f ? FAC_F64 : y->type.dtype == FAC_U64 ? FAC_U64 : FAC_I64;
+    const fac_dtype from = wide_of(x), to = wide_of(y);
     const attrs *a = r->attrs;
     (void)err;
     if (y->f && fac_dtype_is_stored(y->type.dtype)) {

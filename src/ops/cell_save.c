@@ -8,7 +8,8 @@
 /* Where ONNX's gates are among PyTorch's: z r h in r z n, and i o f c in i f c o. */
 static const int *torch_order(int64_t gates) {
     static const int rnn[] = { 0 }, gru[] = { 1, 0, 2 }, lstm[] = { 0, 3, 1, 2 };
-    return gates == 4 ? lstm : gates == 3 ? gru : rnn;
+    if (gates == 4) return lstm;
+    return gates == 3 ? gru : rnn;
 }
 
 /* Axis 1 of w, r or b, which has `parts` blocks of H rows, in ONNX's order of the gates; NULL when

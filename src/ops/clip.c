@@ -107,7 +107,8 @@ const fac_op fac_op_clip = {
 
 fac_value *fac_clip(fac_value *x, fac_value *lo, fac_value *hi) {
     if (lo && hi) return fac_emit(&fac_op_clip, NULL, 3, (fac_value *[]){ x, lo, hi });
-    return lo ? fac_max(x, lo) : hi ? fac_min(x, hi) : fac_identity(x);
+    if (lo) return fac_max(x, lo);
+    return hi ? fac_min(x, hi) : fac_identity(x);
 }
 
 fac_value *fac_relu6(fac_value *x) {

@@ -46,7 +46,8 @@ static attrs attrs_of(int rank, const void *a) {
 
 static int rank_of(const fac_node *n) {
     if (n->op == &fac_op_conv_transpose1d) return 1;
-    return n->op == &fac_op_conv_transpose2d ? 2 : n->op == &fac_op_conv_transpose3d ? 3 : 0;
+    if (n->op == &fac_op_conv_transpose2d) return 2;
+    return n->op == &fac_op_conv_transpose3d ? 3 : 0;
 }
 
 /* The window of dim k with `in` (of y) and `out` (of x) settled; `out` must be a number.

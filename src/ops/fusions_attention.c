@@ -2,6 +2,7 @@
  *
  * Masks add mask_filter_value (-10000) to scores, as there; what follows a query is left out
  * altogether. */
+#include "ops/grad.h"
 #include "ops/fusions.h"
 
 const fac_onnx_attr fac_names_ms_attention[] = { { "num_heads", NULL },
@@ -23,8 +24,6 @@ static fac_value *in_heads(fac_value *x, int64_t heads) {
 static fac_value *out_of_heads(fac_value *y) {
     return fac_reshape(fac_transpose(y, fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
 }
-
-static fac_value *plus(fac_value *a, fac_value *b) { return a && b ? fac_add(a, b) : a ? a : b; }
 
 /* 0 where a key takes part, else the filter value. */
 static fac_value *filtered(const fac_onnx_node *n, fac_graph *g, fac_value *seen, fac_dtype t) {
@@ -118,8 +117,8 @@ void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value 
     if (mask) mask = mask_of(n, g, mask, qkv[1], past, t);
     fac_value *past_key = past ? fac_squeeze(fac_slice(past, 0, 0, 1, 1), first) : NULL;
     fac_value *past_value = past ? fac_squeeze(fac_slice(past, 0, 1, 2, 1), first) : NULL;
-    fac_value *z =
-        fac_attention(qkv[0], qkv[1], qkv[2], plus(mask, bias), past_key, past_value, NULL, &o);
+    fac_value *z = fac_attention(qkv[0], qkv[1], qkv[2], fac_grad_plus(mask, bias), past_key,
+                                 past_value, NULL, &o);
     y[0] = out_of_heads(z);
     if (n->nout < 2) return;
     fac_value *key = past ? fac_value_other(z, 1) : qkv[1],
@@ -132,7 +131,7 @@ void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value 
  * and present, both 2,B,H,P + S,D. */
 void fac_load_ms_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                            fac_value *y[]) {
-    fac_value *all = plus(fac_matmul(x[0], x[1]), fac_load_in(n, x, 2));
+    fac_value *all = fac_grad_plus(fac_matmul(x[0], x[1]), fac_load_in(n, x, 2));
     fac_attend(n, g, all, fac_load_in(n, x, 3), fac_load_in(n, x, 4), fac_load_in(n, x, 5), y);
 }
 
@@ -161,8 +160,8 @@ void fac_load_multi_head_attention(const fac_onnx_node *n, fac_graph *g, fac_val
         qkv[k] = in_heads(qkv[k], heads);
     }
     if (mask) mask = mask_of(n, g, mask, qkv[1], past_key, x[0]->type.dtype);
-    fac_value *z = fac_attention(qkv[0], qkv[1], qkv[2], plus(mask, fac_load_in(n, x, 5)), past_key,
-                                 past_value, NULL, &o);
+    fac_value *z = fac_attention(qkv[0], qkv[1], qkv[2], fac_grad_plus(mask, fac_load_in(n, x, 5)),
+                                 past_key, past_value, NULL, &o);
     y[0] = out_of_heads(z);
     if (n->nout > 1) y[1] = past_key ? fac_value_other(z, 1) : qkv[1];
     if (n->nout > 2) y[2] = past_key ? fac_value_other(z, 2) : qkv[2];

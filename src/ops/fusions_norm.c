@@ -1,4 +1,5 @@
 /* Norms with a residual or an embedding before them. */
+#include "ops/grad.h"
 #include "ops/fusions.h"
 
 const fac_onnx_attr fac_names_norm[] = { { "epsilon", NULL },
@@ -7,13 +8,11 @@ const fac_onnx_attr fac_names_norm[] = { { "epsilon", NULL },
                                          { "mask_index_type", NULL },
                                          { 0 } };
 
-static fac_value *plus(fac_value *a, fac_value *b) { return a && b ? fac_add(a, b) : a ? a : b; }
-
 /* The residual stream, then its norm: outputs y, mean, 1 / deviation, and the stream. */
 void fac_load_skip_layer_norm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                               fac_value *y[]) {
     (void)g;
-    fac_value *sum = plus(fac_add(x[0], x[1]), fac_load_in(n, x, 4));
+    fac_value *sum = fac_grad_plus(fac_add(x[0], x[1]), fac_load_in(n, x, 4));
     y[0] = fac_layer_norm(sum, x[2], fac_load_in(n, x, 3), -1, fac_onnx_real(n, "epsilon", 1e-12));
     for (int k = 1; k < n->nout && k < 3; k++) y[k] = fac_value_other(y[0], k);
     if (n->nout > 3) y[3] = sum;
@@ -21,7 +20,7 @@ void fac_load_skip_layer_norm(const fac_onnx_node *n, fac_graph *g, fac_value *c
 
 void fac_load_skip_rms_norm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                             fac_value *y[]) {
-    fac_value *sum = plus(fac_add(x[0], x[1]), fac_load_in(n, x, 3));
+    fac_value *sum = fac_grad_plus(fac_add(x[0], x[1]), fac_load_in(n, x, 3));
     y[0] = fac_rms_norm(sum, x[2], -1, fac_onnx_real(n, "epsilon", 1e-12));
     for (int k = 1; k < n->nout && k < 3; k++)
         y[k] =

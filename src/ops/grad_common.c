@@ -36,7 +36,10 @@ fac_value *fac_grad_times(fac_value *v, double number) {
                : fac_mul(v, fac_number(fac_value_graph(v), fac_value_type(v).dtype, number));
 }
 
-fac_value *fac_grad_plus(fac_value *a, fac_value *b) { return a && b ? fac_add(a, b) : a ? a : b; }
+fac_value *fac_grad_plus(fac_value *a, fac_value *b) {
+    if (a && b) return fac_add(a, b);
+    return a ? a : b;
+}
 
 fac_value *fac_grad_unreduce(const fac_node *n, fac_value *v) {
     const fac_reduce_attrs *a = n->attrs;

@@ -79,7 +79,8 @@ static double mirrored(double c, edges e) {
 
 static double clamped(double c, int64_t size) {
     const double high = (double)size - 1;
-    return c > high ? high : c > 0 ? c : 0;
+    if (c > high) return high;
+    return c > 0 ? c : 0;
 }
 
 static double place_of(const attrs *a, double g, int64_t size) {

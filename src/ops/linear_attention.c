@@ -152,7 +152,8 @@ static void answer(const fac_ref *r, const sizes *z, int64_t row, int64_t head, 
 }
 
 static double scale_of(const fac_linear_attention_opts *o, int64_t key) {
-    return o->scale != 0 ? o->scale : 1 / sqrt((double)(key > 0 ? key : 1));
+    if (o->scale != 0) return o->scale;
+    return 1 / sqrt((double)(key > 0 ? key : 1));
 }
 
 static fac_status ref(const fac_ref *r, fac_error *err) {

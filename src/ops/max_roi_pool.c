@@ -42,7 +42,8 @@ typedef struct span {
 } span;
 
 static int64_t within(double v, int64_t size) {
-    return v > (double)size ? size : v > 0 ? (int64_t)v : 0;
+    if (v > (double)size) return size;
+    return v > 0 ? (int64_t)v : 0;
 }
 
 /* Pixels of bin k of `bins` between two corners. */

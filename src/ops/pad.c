@@ -1,3 +1,4 @@
+#include "base/clamp.h"
 #include "ops/fusions.h"
 #include "ops/pad.h"
 #include "ops/shape.h"
@@ -85,7 +86,7 @@ static int64_t mod(int64_t a, int64_t b) {
 }
 
 int64_t fac_pad_from(int mode, int64_t i, int64_t size) {
-    if (mode == FAC_PAD_EDGE || size == 1) return i < 0 ? 0 : i < size ? i : size - 1;
+    if (mode == FAC_PAD_EDGE || size == 1) return fac_clamp(i, 0, size - 1);
     if (mode == FAC_PAD_WRAP) return mod(i, size);
     i = mod(i, 2 * size - 2);
     return i < size ? i : 2 * size - 2 - i;

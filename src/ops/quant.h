@@ -41,10 +41,13 @@ double fac_quant_round(fac_dtype dtype, double x);
 /* f32(x) to the nearest integer, plus zero, within the range. */
 static inline double fac_quant_put(float x, double zero, double least, double most) {
     const double y = nearbyint((double)x) + zero;
-    return y < least ? least : y > most ? most : y == y ? y : 0;
+    if (y < least) return least;
+    if (y > most) return most;
+    return y == y ? y : 0;
 }
 static inline double fac_quant_get(const fac_array *a, int64_t k) {
-    return a->f ? a->f[k] : a->i ? (double)a->i[k] : 0;
+    if (a->f) return a->f[k];
+    return a->i ? (double)a->i[k] : 0;
 }
 static inline bool fac_quant_is_here(const fac_array *a) { return a->f || a->i; }
 

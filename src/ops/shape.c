@@ -1,3 +1,4 @@
+#include "base/clamp.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -45,8 +46,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     }
     if (start < 0) start += rank;
     if (end < 0) end += rank;
-    if (ins[0]->guess != FAC_RANKLESS) start = start < 0 ? 0 : start > rank ? rank : start;
-    end = end < start ? start : end > rank ? rank : end;
+    if (ins[0]->guess != FAC_RANKLESS) start = fac_clamp(start, 0, rank);
+    end = fac_clamp(end, start, rank);
     const int64_t without = ins[0]->guess == FAC_RANKLESS ? 0 : rank - end;
     out[0] = fac_emit(&fac_op_shape, &(attrs){ start, without }, 1, ins);
 }

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include "base/clamp.h"
 #include "ops/fusions.h"
 #include "ops/shape.h"
 #include "ops/slice.h"
@@ -26,8 +27,8 @@ fac_slice_range fac_slice_range_of(int64_t size, int64_t start, int64_t end, int
     const int64_t high = step > 0 ? size : size - 1;
     if (start < 0) start = start < -size ? low : start + size;
     if (end < 0) end = end < -size ? low : end + size;
-    start = start < low ? low : start > high ? high : start;
-    end = end < low ? low : end > high ? high : end;
+    start = fac_clamp(start, low, high);
+    end = fac_clamp(end, low, high);
     const int64_t span = step > 0 ? end - start : start - end;
     const uint64_t pace = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
     return (fac_slice_range){ start, step,

@@ -15,7 +15,8 @@ static const fac_attr table[] = { { "perm", FAC_A_DIMS, offsetof(attrs, perm), 0
 /* Where dim k of the result comes from. */
 static int source(const void *a, int rank, int k) {
     const fac_dims *perm = &((const attrs *)a)->perm;
-    return perm->n ? (int)perm->d[k] + (perm->d[k] < 0 ? rank : 0) : rank - 1 - k;
+    if (!perm->n) return rank - 1 - k;
+    return (int)perm->d[k] + (perm->d[k] < 0 ? rank : 0);
 }
 
 static bool infer(fac_node *n) {

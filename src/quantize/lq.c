@@ -255,6 +255,7 @@ static bool put(fac_calibrator *c, fac_integer_work *l, fac_graph *to, fac_value
     with[1] = weight(c, l, to, in[1]);
     if (with[1]) with[0] = input(c, l, to, in[0]);
     if (!with[0] || !with[1]) return false;
+    l->is.float_input = with[0] == in[0] && c->input_bits < FLOATS;
     if (has_columns(l->node))
         out[0] = with_rows(l->node, with);
     else

@@ -14,7 +14,8 @@
 static int source(const fac_node *n, int rank, int k) {
     const fac_dims *perm =
         (const fac_dims *)(const void *)((const char *)n->attrs + fac_attr_find(n->op, "perm")->at);
-    return perm->n ? (int)perm->d[k] + (perm->d[k] < 0 ? rank : 0) : rank - 1 - k;
+    if (!perm->n) return rank - 1 - k;
+    return (int)perm->d[k] + (perm->d[k] < 0 ? rank : 0);
 }
 
 static fac_value *transposed(const fac_node *n, fac_value *const in[]) {
@@ -29,7 +30,8 @@ static fac_value *transposed(const fac_node *n, fac_value *const in[]) {
         moves |= both.d[k] != k;
     }
     fac_value *x = first ? first->in[0] : in[0];
-    return !moves ? x : first ? fac_transpose(x, both) : NULL;
+    if (!moves) return x;
+    return first ? fac_transpose(x, both) : NULL;
 }
 
 /* ---- slices ---- */

@@ -347,7 +347,8 @@ fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out
 /* ---- what it did ---- */
 
 static size_t add_steps(fac_program *p, fac_step_stat *to, size_t max, size_t n) {
-    return p ? n + fac_program_steps(p, to && n < max ? to + n : NULL, n < max ? max - n : 0) : n;
+    if (!p) return n;
+    return n + fac_program_steps(p, to && n < max ? to + n : NULL, n < max ? max - n : 0);
 }
 
 size_t fac_cut_steps(const fac_cut *c, fac_step_stat *to, size_t max) {

@@ -149,7 +149,10 @@ static float inverse(float d) { return d != 0 ? 1 / d : 0; }
 
 /* What is not finite has no place among the steps: it becomes the step of zero. */
 static int whole(float x) { return x > -1e6f && x < 1e6f ? (int)x : 0; }
-static int up_to(int x, int most) { return x > most ? most : x < 0 ? 0 : x; }
+static int up_to(int x, int most) {
+    if (x > most) return most;
+    return x < 0 ? 0 : x;
+}
 
 /* The element of the largest magnitude, with its sign. */
 static float extreme(const float *x) {

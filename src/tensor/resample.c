@@ -64,7 +64,7 @@ static fac_status filters_new(int from, int to, fac_resample_quality q, filters 
     for (int64_t j = 0; j < f->n; j++)
         for (int64_t i = 0; i < f->length; i++) {
             double t = ((double)(i - f->width) / (double)f->o - (double)j / (double)f->n) * base;
-            t = t < -zeros ? -zeros : t > zeros ? zeros : t;
+            t = fmin(fmax(t, -zeros), zeros);
             f->at[j * f->length + i] = sinc(t) * window(q, t, zeros) * base / (double)f->o;
         }
     return FAC_OK;

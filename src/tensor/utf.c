@@ -1,6 +1,7 @@
 /* UTF-8 and UTF-32 (Unicode 15, chapter 3.9). */
 #include "tensor/utf.h"
 #include <string.h>
+#include "base/unicode/unicode.h"
 
 enum { REPLACEMENT = 0xfffd, LARGEST = 0x10ffff };
 
@@ -9,8 +10,8 @@ enum { REPLACEMENT = 0xfffd, LARGEST = 0x10ffff };
 uint32_t fac_utf8_next(const unsigned char **p) {
     static const uint32_t least[4] = { 0, 0x80, 0x800, 0x10000 };
     uint32_t c = *(*p)++;
-    int more = c < 0x80 ? 0 : c < 0xc0 ? -1 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf8 ? 3 : -1;
-    if (more < 0) return REPLACEMENT;
+    if ((c >= 0x80 && c < 0xc0) || c >= 0xf8) return REPLACEMENT;
+    const int more = fac_utf8_announced((unsigned char)c);
     if (more) c &= 0x3fu >> more;
     for (int k = 0; k < more; k++, (*p)++) {
         if ((**p & 0xc0) != 0x80) return REPLACEMENT;
@@ -32,7 +33,7 @@ void fac_utf32_of_utf8(uint32_t *to, const char *s) {
 
 char *fac_utf8_put(char *p, uint32_t c) {
     if (c > LARGEST || (c >= 0xd800 && c < 0xe000)) c = REPLACEMENT;
-    int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    int more = fac_utf8_more(c);
     static const unsigned lead[4] = { 0, 0xc0, 0xe0, 0xf0 };
     *p++ = (char)(lead[more] | c >> 6 * more);
     while (more--) *p++ = (char)(0x80 | (c >> 6 * more & 0x3f));

@@ -1,4 +1,5 @@
 /* See normal.h. */
+#include "base/unicode/unicode.h"
 #include "text/normal.h"
 #include "base/memory.h"
 #include "text/normal_tables.h"
@@ -46,7 +47,7 @@ size_t fac_utf8_write(char *to, uint32_t c) {
         to[0] = (char)c;
         return 1;
     }
-    const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    const int more = fac_utf8_more(c);
     to[0] = (char)(uint8_t)(0xff00 >> (more + 1) | c >> (6 * more));
     for (int k = 1; k <= more; k++) to[k] = (char)(0x80 | (c >> (6 * (more - k)) & 0x3f));
     return (size_t)more + 1;

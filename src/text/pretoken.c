@@ -9,12 +9,13 @@
  *
  * \s+(?!\S) is a run of spaces, less its last one if something follows. */
 #include <string.h>
+#include "base/unicode/unicode.h"
 #include "data/text/text_internal.h"
 #include "text/tokenizer.h"
 
 uint32_t fac_code_point(const char *s, size_t n, size_t *bytes) {
     const unsigned char *p = (const unsigned char *)s;
-    const size_t length = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+    const size_t length = 1 + (size_t)fac_utf8_announced(*p);
     *bytes = length > n ? n : length;
     if (length == 1) return *p;
     uint32_t c = *p & (0xffu >> (length + 1));
@@ -30,7 +31,7 @@ bool fac_is_utf8(const char *s, size_t n) {
         const uint32_t c = fac_code_point(s + at, n - at, &used);
         for (size_t k = 1; k < used; k++)
             if ((s[at + k] & 0xc0) != 0x80) return false;
-        const size_t want = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+        const size_t want = 1 + (size_t)fac_utf8_announced(first);
         if (used != want || c < least[used] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
             return false;
     }

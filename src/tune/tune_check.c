@@ -18,7 +18,8 @@ static double tolerance(fac_dtype t, fac_precision p) {
     case FAC_F64:
         return 1e-9;
     case FAC_F32:
-        return p == FAC_PRECISION_MEDIUM ? 2e-2 : p == FAC_PRECISION_HIGH ? 2e-3 : 1e-4;
+        if (p == FAC_PRECISION_MEDIUM) return 2e-2;
+        return p == FAC_PRECISION_HIGH ? 2e-3 : 1e-4;
     case FAC_F16:
     case FAC_BF16:
         return 2e-2;

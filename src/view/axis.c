@@ -85,7 +85,7 @@ fac_chart_axis fac_axis_fit(double lo, double hi, fac_scale scale, int want, boo
 double fac_axis_place(const fac_chart_axis *a, double x) {
     double at = a->scale == FAC_SCALE_LOG ? log(fmax(x, a->lo) / a->lo) / log(a->hi / a->lo)
                                           : (x - a->lo) / (a->hi - a->lo);
-    return at > 0 ? at < 1 ? at : 1 : 0;
+    return fmin(fmax(at, 0), 1);
 }
 
 /* The digits after the point that a multiple of step needs. */

@@ -27,7 +27,8 @@ static bool counts(const fac_panel *p, const fac_series *s, int i) {
 
 /* Bars touch each other. */
 static double bar_width(const fac_series *s) {
-    return s->stroke != FAC_STROKE_BARS ? 0 : s->n > 1 ? s->x[1] - s->x[0] : 1;
+    if (s->stroke != FAC_STROKE_BARS) return 0;
+    return s->n > 1 ? s->x[1] - s->x[0] : 1;
 }
 
 static void widen(const fac_panel *p, bool faint, fac_range *r) {

@@ -1,6 +1,7 @@
 /* Many small pictures from one tensor, side by side: samples of a batch, filters of a convolution.
  */
 #include <math.h>
+#include "base/clamp.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "view/view_internal.h"
@@ -19,7 +20,7 @@ typedef struct tiles {
 static uint8_t level(const tiles *t, float x, int64_t channel) {
     double y = t->how->std[0] > 0 ? 255 * (x * t->how->std[channel] + t->how->mean[channel])
                                   : (x - t->lo) * t->scale;
-    return y > 0 ? y < 255 ? (uint8_t)(y + 0.5) : 255 : 0; /* NaN is black */
+    return (uint8_t)(fmin(fmax(y, 0), 255) + 0.5); /* NaN is black */
 }
 
 static void find_range(tiles *t, int64_t n) {
@@ -51,7 +52,7 @@ static void draw(const tiles *t, int64_t tile, fac_image *out) {
 /* As wide as high, or nearly. */
 static int columns_of(const tiles *t) {
     int n = (int)ceil(sqrt((double)t->count * (double)t->height / (double)t->width));
-    return n < 1 ? 1 : n > t->count ? (int)t->count : n;
+    return (int)fac_clamp(n, 1, t->count);
 }
 
 static fac_status draw_all(tiles *t, fac_image *out, fac_error *err) {

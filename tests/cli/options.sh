@@ -55,6 +55,8 @@ alone '--repeat-last-n needs --repeat-penalty' '--repeat-last-n 9'
 alone '--keep needs --context-shift' '--keep 3'
 alone '--guesses needs --lookup or --draft' '--guesses 3'
 expect 1 'none.gguf' "$facula" generate none.gguf text --temp 0 --seed 3
+"$facula" generate none.gguf text 2>&1 | grep -q tokenizer && wrong 'a file that is not there needs no other tokenizer'
+checks=$((checks + 1))
 alone '--temp 0 goes without --top-k' '--top-k 3 --temp 0'
 for draw in --temp --top-k --top-p --min-p --seed --repeat-penalty --presence-penalty --frequency-penalty; do
     alone "--beams goes without $draw" "--beams 2 $draw 1"

@@ -46,6 +46,9 @@ first = conv2d(x, w) pad=1,1,1,1\nr = relu(first)\nsecond = conv2d(r, v) pad=1,1
 third = conv2d(s, u) pad=1,1,1,1\noutput y = third\n' >flat.txt
 "$facula" export flat.txt -o flat.onnx >/dev/null
 expect 0 '1 of 3 layers' "$facula" quantize flat.onnx --scheme lq:w1a2 --random -o flat.fac
+sed 's/relu/tanh/' flat.txt >below.txt
+expect 0 'inputs of 1 layer stay floats' "$facula" quantize below.txt --scheme lq:w1a2 --random -o below.fac
+expect 0 '"float_input"' "$facula" quantize below.txt --scheme lq:w1a2 --random -o below.fac --json
 "$facula" bench flat.fac --against flat.onnx --seconds 0.001 >against
 check grep -q '^conv2d_2 .* 1 .* 1.96 kB .* 57.6 kB' against
 expect 0 '3 of 5 layers' "$facula" quantize lenet.onnx --scheme lq:w1a2 --data photos --even -o le.fac

@@ -10,7 +10,8 @@ static inline int below(int n) { return (int)(fac_random_bits(seed, ++stream, 0)
 static inline double bound(const char *text, fac_precision p) {
     if (strstr(text, "bf16")) return 1.2e-2;
     if (strstr(text, "(f16")) return 2e-3;
-    return p == FAC_PRECISION_HIGH ? 2e-3 : p == FAC_PRECISION_MEDIUM ? 1.2e-2 : 3e-6;
+    if (p == FAC_PRECISION_HIGH) return 2e-3;
+    return p == FAC_PRECISION_MEDIUM ? 1.2e-2 : 3e-6;
 }
 
 /* A variant of the solver, 0: its own choice; false: it makes no offer. */

@@ -223,12 +223,24 @@ static void given_shapes(void **state) {
                  "'a'");
 }
 
+/* A value that a model returns twice is listed twice by PyTorch's exporter. */
+static void listed_twice(void **state) {
+    (void)state;
+    bytes g = small_graph();
+    out(&g, "y");
+    fac_graph *twice = load(g);
+    assert_int_equal(fac_graph_outputs(twice), 1);
+    assert_string_equal(fac_graph_output_name(twice, 0), "y");
+    fac_graph_free(twice);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_types), cmocka_unit_test(runs_right),
         cmocka_unit_test(leaves),          cmocka_unit_test(any_order),
         cmocka_unit_test(constants),       cmocka_unit_test(shapes),
         cmocka_unit_test(given_shapes),    cmocka_unit_test(nameless_dims),
+        cmocka_unit_test(listed_twice),
     };
     return cmocka_run_group_tests_name("onnx", tests, NULL, NULL);
 }

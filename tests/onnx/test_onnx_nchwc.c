@@ -94,7 +94,7 @@ static fac_tensor *run(fac_graph *g, fac_device *d, fac_tensor *x) {
 
 static void same(fac_graph *a, fac_graph *b, fac_dims dims) {
     fac_device *cpu;
-    fac_tensor *x;
+    fac_tensor *x = NULL;
     fac_error err = { 0 };
     float numbers[512];
     const size_t n = (size_t)fac_dims_count(&dims);

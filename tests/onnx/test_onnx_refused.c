@@ -50,11 +50,6 @@ static void wrong_graphs(void **state) {
     refuses(g, FAC_E_FORMAT, "value \"y\" is not defined");
     g = (bytes){ 0 };
     in(&g, "x", "4");
-    out(&g, "x");
-    out(&g, "x");
-    refuses(g, FAC_E_ARGUMENT, "two outputs named 'x'");
-    g = (bytes){ 0 };
-    in(&g, "x", "4");
     add(&g, node("", "x", "y"));
     out(&g, "y");
     refuses(g, FAC_E_FORMAT, "node \"y\" has no op type");

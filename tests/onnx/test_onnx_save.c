@@ -27,7 +27,8 @@ static void fill_params(fac_graph *g, double lo, double hi) {
 /* Attributes are f32 in ONNX, ours are f64: what that alone may change. */
 static double tolerance(const fac_case *c, const fac_graph *g) {
     fac_dtype d = fac_graph_output(g, 0)->type.dtype;
-    return kind(d) == 'f' ? fmax(fmax(c->tolerance, 8 * epsilon(d)), d == FAC_F64 ? 1e-6 : 0) : 0;
+    if (kind(d) != 'f') return 0;
+    return fmax(fmax(c->tolerance, 8 * epsilon(d)), d == FAC_F64 ? 1e-6 : 0);
 }
 
 static bool has_spelling(const fac_op *op) {

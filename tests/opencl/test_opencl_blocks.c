@@ -3,6 +3,7 @@
 /* clang-format off */
 #include "opencl_check.h"
 #include "blocks_check.h"
+#include "backends/opencl/device/opencl.h"
 /* clang-format on */
 
 static fac_device *device;
@@ -13,6 +14,7 @@ static void every_type(void **state) {
     if (!device) skip();
     for (int k = 0; k < 5; k++)
         for (int round = 0; round < 4; round++) {
+            fac_opencl_of(device)->limits.gpu = draw(2); /* both shapes of the kernel */
             const int64_t block = fac_dtype_get(of[k])->block_elements,
                           K = block * (1 + (int64_t)draw(block > 32 ? 4 : 20));
             const int64_t M = round == 0   ? 1

@@ -32,10 +32,12 @@ typedef struct mutation {
 /* ---- attributes ---- */
 
 static double other_real(double x, int turn) {
-    return turn == 0 ? x * 1.5 + 0.1 : turn == 1 ? x * 0.5 - 0.2 : x + 1e-3;
+    if (turn == 0) return x * 1.5 + 0.1;
+    return turn == 1 ? x * 0.5 - 0.2 : x + 1e-3;
 }
 static int64_t other_int(int64_t x, int turn) {
-    return turn == 0 ? x + 1 : turn == 1 ? x - 1 : 2 * x + 1;
+    if (turn == 0) return x + 1;
+    return turn == 1 ? x - 1 : 2 * x + 1;
 }
 
 static void change_dims(fac_dims *d, int turn) {
@@ -77,7 +79,8 @@ static void change_attr(mutation *m, const fac_attr *a, char *attrs) {
 }
 
 static int turns_of(const fac_attr *a) {
-    return a->kind == FAC_A_FLAG || a->kind == FAC_A_ENUM ? 1 : a->kind == FAC_A_DTYPE ? 0 : TURNS;
+    if (a->kind == FAC_A_FLAG || a->kind == FAC_A_ENUM) return 1;
+    return a->kind == FAC_A_DTYPE ? 0 : TURNS;
 }
 
 /* ---- making one ---- */

@@ -83,6 +83,7 @@ void nv_copy16(uint to, const void *from, int n) {
     if (m->copies == COPIES || to % 16 || n < 0 || n > 16 || (n && (size_t)from % 16)) abort();
     m->copy[m->copies++] = (copy){ low + to, from, n, m->turn };
 }
+void nv_copy16_near(uint to, const void *from, int n) { nv_copy16(to, from, n); }
 void emu_commit(void) { items[now].turn++; }
 void emu_wait(int n) {
     item *m = &items[now];

@@ -80,13 +80,9 @@ static void totals_print(const fac_analysis *a, fac_convention c) {
     bits_print(a);
 }
 
-static cJSON *json_layer(const fac_analysis *a, int i, fac_convention c) {
+static cJSON *json_of(const fac_analysis *a, int i, fac_convention c) {
     const fac_layer *l = fac_analysis_layer(a, i);
-    cJSON *j = cJSON_CreateObject();
-    cJSON_AddStringToObject(j, "name", l->name);
-    cJSON_AddStringToObject(j, "module", l->module);
-    cJSON_AddStringToObject(j, "op", l->op);
-    cJSON_AddStringToObject(j, "kind", l->kind);
+    cJSON *j = json_layer(l);
     cJSON_AddItemToObject(j, "output", json_type(fac_analysis_graph(a), &l->out));
     json_number(j, "params", l->params, 17);
     json_number(j, "buffers", l->buffers, 17);
@@ -158,8 +154,7 @@ static int print_json(const fac_analysis *a, const char *name, fac_convention c,
                         fac_analysis_count(a, (fac_convention)k), 17);
     }
     cJSON_AddItemToObject(root, "kinds", json_kinds(a, c));
-    for (int i = 0; fac_analysis_layer(a, i); i++)
-        cJSON_AddItemToArray(layers, json_layer(a, i, c));
+    for (int i = 0; fac_analysis_layer(a, i); i++) cJSON_AddItemToArray(layers, json_of(a, i, c));
     cJSON_AddItemToObject(root, "layers", layers);
     cJSON_AddItemToObject(root, "idle", json_idle(a));
     return json_print(root);

@@ -12,7 +12,7 @@ import torch
 
 from .. import _facula, tools
 from . import build as _build
-from . import notes
+from . import notes, ties
 from .segment import Builder
 
 
@@ -232,8 +232,12 @@ def _call_of(builder: Builder) -> Any:
     def run(text: bytes) -> int:
         known = set(builder.why)
         bad = builder(text)
-        for op in set(builder.why) - known:
-            _warn(op, builder.why[op])
+        try:
+            for op in set(builder.why) - known:
+                _warn(op, builder.why[op])
+        except Warning as error:                    # the user's filter says that warnings are errors
+            builder.ops.failure(f"{type(error).__name__}: {error}")
+            return 1
         if not bad and notes.is_strict() and set(builder.why) - known:
             op = next(iter(set(builder.why) - known))
             builder.why.pop(op)
@@ -273,6 +277,7 @@ def load(quiet: bool = False) -> Module:
     torch._register_device_module("ocl", module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     ops.register_all(True)
+    ties.keep()
     _state.update(module=module, builder=builder, call=call)
     return module
 

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.ocl, pytest.mark.skipif(not BENCH.exists(), reason="no
 @pytest.mark.parametrize("device", ["cpu"] + (["opencl"] if os.environ.get("FACULA_ALL") == "1" else []))
 def test_tiny(tmp_path, device):
     out = tmp_path / "torch_device.json"
-    command = [sys.executable, str(BENCH), "--tiny", "--parts", "speed,check", "--device", device, "--out", str(out)]
+    command = [sys.executable, str(BENCH), "--tiny", "--parts", "speed,check", "--device", device, "--minutes", "14", "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     got = json.loads(out.read_text())

@@ -55,6 +55,8 @@ MODELS = {
     "bag with its end": (lambda: Bag(mode="mean", include_last_offset=True), IDS),
     "padded sequences": (Padded, torch.randn(2, 5, 16)),
     "weight norm": (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), torch.randn(4, 3)),
+    "adaptive max pool": (lambda: nn.AdaptiveMaxPool2d((1, 3)), torch.randn(2, 4, 8, 6)),
+    "adaptive max pool of volumes": (lambda: nn.AdaptiveMaxPool3d(2), torch.randn(2, 3, 4, 6, 2)),
     "unfold": (lambda: nn.Unfold((3, 2), dilation=(1, 2), padding=1, stride=2), IMAGE),
     "fold": (lambda: nn.Fold((5, 6), (2, 3), padding=1), torch.randn(2, 12, 36)),
     "log sigmoid": (lambda: nn.LogSigmoid(), IMAGE),

@@ -192,7 +192,8 @@ static fac_status sync_folder(fac_writer *w, fac_error *err) {
     const int code = fsync(fd) ? errno : 0;
     close(fd);
     const bool lost = code == EIO || code == ENOSPC || code == EDQUOT;
-    return lost ? io_error(err, slash ? w->path : ".", code) : FAC_OK;
+    if (!lost) return FAC_OK;
+    return io_error(err, slash ? w->path : ".", code);
 }
 
 static fac_status settle(fac_writer *w, fac_error *err) {

@@ -12,4 +12,11 @@ bool fac_unicode_is_number(uint32_t c); /* N */
 bool fac_unicode_is_space(uint32_t c);  /* White_Space */
 uint32_t fac_unicode_lower(uint32_t c); /* the simple mapping */
 uint32_t fac_unicode_upper(uint32_t c); /* its inverse        */
+
+/* Bytes after the first one that a character has in UTF-8: 0 to 3. */
+static inline int fac_utf8_more(uint32_t c) { return (c >= 0x80) + (c >= 0x800) + (c >= 0x10000); }
+/* Those that the first byte of a character announces. */
+static inline int fac_utf8_announced(unsigned char first) {
+    return (first >= 0x80) + (first >= 0xe0) + (first >= 0xf0);
+}
 #endif

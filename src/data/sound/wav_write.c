@@ -60,7 +60,8 @@ static void header(bytes *b, const fac_sound *s, fac_wav_format f, uint64_t data
 
 static int64_t rounded(double x, double scale) {
     const double v = rint(x * scale);
-    return !(v > -scale) ? (int64_t)-scale : v > scale - 1 ? (int64_t)(scale - 1) : (int64_t)v;
+    if (!(v > -scale)) return (int64_t)-scale;
+    return v > scale - 1 ? (int64_t)(scale - 1) : (int64_t)v;
 }
 
 static void put_sample(bytes *b, float x, fac_wav_format f) {

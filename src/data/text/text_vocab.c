@@ -87,7 +87,8 @@ static bool count(counter *c, const char *token) {
 
 static int commonest_first(const void *a, const void *b) {
     const word *x = *(const word *const *)a, *y = *(const word *const *)b;
-    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->text, y->text);
+    if (x->count == y->count) return strcmp(x->text, y->text);
+    return x->count < y->count ? 1 : -1;
 }
 
 static fac_status fill(counter *c, const fac_texts *t, const fac_vocab_opts *o, fac_vocab **out,

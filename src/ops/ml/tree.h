@@ -5,6 +5,7 @@
  * of -1 - features[r] weights, the first of which is number next[r]. */
 #ifndef FACULA_OPS_ML_TREE_H
 #define FACULA_OPS_ML_TREE_H
+#include <math.h>
 #include "facula/op.h"
 
 enum {
@@ -18,6 +19,12 @@ typedef enum fac_tree_aggregate {
     FAC_TREE_MIN,
     FAC_TREE_MAX
 } fac_tree_aggregate;
+
+/* With the weight of one more leaf; of MIN and MAX a NaN stands for no weight yet. */
+static inline double fac_tree_joined(int how, double y, double w) {
+    if (how == FAC_TREE_MIN) return fmin(y, w);
+    return how == FAC_TREE_MAX ? fmax(y, w) : y + w;
+}
 
 typedef struct fac_tree_attrs {
     int64_t targets;

@@ -58,10 +58,6 @@ static int64_t leaf_of(const fac_ref *r, const double *row, int64_t features, in
     return -1;
 }
 
-static double joined(int how, double y, double w) {
-    return how == FAC_TREE_MIN ? fmin(y, w) : how == FAC_TREE_MAX ? fmax(y, w) : y + w;
-}
-
 static bool add_leaf(const fac_ref *r, int64_t leaf, double *y, bool *have) {
     const attrs *a = r->attrs;
     const int64_t first = r->in[NEXT].i[leaf], count = -1 - r->in[FEATURES].i[leaf];
@@ -71,7 +67,7 @@ static bool add_leaf(const fac_ref *r, int64_t leaf, double *y, bool *have) {
         const int64_t target = r->in[TARGETS].i[k];
         if (target < 0 || target >= a->targets) return false;
         const double w = r->in[WEIGHTS].f[k];
-        y[target] = have[target] ? joined(a->aggregate, y[target], w) : w;
+        y[target] = have[target] ? fac_tree_joined(a->aggregate, y[target], w) : w;
         have[target] = true;
     }
     return true;

@@ -1,4 +1,4 @@
-/* See layers.h.  Where a wire passes a rank there is a knot, a box without width; wires from the
+/* See drawing.h.  Where a wire passes a rank there is a knot, a box without width; wires from the
  * same box share their knots, so that a value that is read in many places is drawn as one line with
  * branches. */
 #include "report/page/drawing.h"

@@ -1,4 +1,4 @@
-/* See report_parts.h. */
+/* See parts.h. */
 #include "report/page/parts.h"
 #include <stdio.h>
 #include <string.h>

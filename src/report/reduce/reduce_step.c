@@ -82,7 +82,9 @@ static fac_step_kind contents_of(const fac_value *v) {
                  (double)(int64_t)scaled <= scaled;
     }
     fac_tensor_free(wide);
-    return zeros ? FAC_LESS_ZEROS : ones ? FAC_LESS_ONES : small ? FAC_LESS_RANDOM : FAC_LESS_KINDS;
+    if (zeros) return FAC_LESS_ZEROS;
+    if (ones) return FAC_LESS_ONES;
+    return small ? FAC_LESS_RANDOM : FAC_LESS_KINDS;
 }
 
 /* ---- what may change ---- */

@@ -1,6 +1,7 @@
 /* See sketch.h. */
 #include <math.h>
 #include <string.h>
+#include "base/clamp.h"
 #include "base/memory.h"
 #include "report/tensors/sketch.h"
 
@@ -11,7 +12,7 @@ static int place_of(double x, int *cell) {
     memcpy(&bits, &x, sizeof bits);
     const int row = (int)(bits >> 52 & 2047) - 1023 - FAC_LOWEST;
     *cell = row < 0 ? 0 : row >= FAC_ROWS ? FAC_CELLS - 1 : (int)(bits >> 46 & (FAC_CELLS - 1));
-    return row < 0 ? 0 : row >= FAC_ROWS ? FAC_ROWS - 1 : row;
+    return (int)fac_clamp(row, 0, FAC_ROWS - 1);
 }
 
 bool fac_sketch_add(fac_sketch *s, double x) {

@@ -3,7 +3,10 @@
 #include <math.h>
 #include "report/tensors/stats.h"
 
-static double within(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
+static double within(double x, double lo, double hi) {
+    if (x < lo) return lo;
+    return x > hi ? hi : x;
+}
 
 /* The number at place q (n - 1) of all in order; those of a cell lie evenly in it. */
 static double quantile(const fac_tally *t, fac_sketch_walk *next, double q, double min,
@@ -24,7 +27,8 @@ double fac_tally_quantile(const fac_tally *t, double q) {
 
 static double largest(const fac_tally *t) { return fmax(fabs(t->s.min), fabs(t->s.max)); }
 static double smallest(const fac_tally *t) {
-    return t->s.min > 0 ? t->s.min : t->s.max < 0 ? -t->s.max : 0;
+    if (t->s.min > 0) return t->s.min;
+    return t->s.max < 0 ? -t->s.max : 0;
 }
 
 double fac_tally_magnitude(const fac_tally *t, double q) {

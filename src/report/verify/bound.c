@@ -16,7 +16,9 @@ enum { RESULTS = 64 };
 
 /* The rounding unit of a type, and half of its smallest step. */
 static double unit_of(fac_dtype t) {
-    return t == FAC_F16 ? 0x1p-11 : t == FAC_BF16 ? 0x1p-8 : t == FAC_F64 ? 0x1p-53 : UNIT;
+    if (t == FAC_F16) return 0x1p-11;
+    if (t == FAC_BF16) return 0x1p-8;
+    return t == FAC_F64 ? 0x1p-53 : UNIT;
 }
 static double tiny_of(fac_dtype t) { return t == FAC_F16 ? 0x1p-25 : 0; }
 static bool is_coarse(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }

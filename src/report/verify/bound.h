@@ -55,7 +55,8 @@ static inline double gamma_of(double n) {
 static inline fac_value *number(fac_graph *g, double x) { return fac_number(g, FAC_F32, x); }
 static inline fac_value *times(fac_value *x, double by) { return fac_mul(x, number(x->graph, by)); }
 static inline fac_value *plus(fac_value *a, fac_value *b) {
-    return a && b ? fac_add(a, b) : a ? a : b;
+    if (a && b) return fac_add(a, b);
+    return a ? a : b;
 }
 static inline fac_value *wide(fac_value *v) {
     return v->type.dtype == FAC_F32 ? v : fac_cast(v, FAC_F32);

@@ -79,7 +79,8 @@ static double terms(const fac_node *n) {
     double plane = 1;
     for (int k = 2; k < x->n; k++) plane *= (double)x->d[k];
     if (n->op->layer == FAC_CLASS_AVG_POOL) return plane;
-    return FAC_IS(n, cum_sum) ? before : after > 0 ? before / after : 0;
+    if (FAC_IS(n, cum_sum)) return before;
+    return after > 0 ? before / after : 0;
 }
 
 fac_value *fac_bound_sum(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {

@@ -24,7 +24,10 @@ static int64_t power_of_2(int e, int p) {
 }
 
 /* Any three that differ, and are not 0. */
-static int of_no_number(double x, int p) { return isnan(x) ? 1 : x > 0 ? p / 3 : -(p / 3); }
+static int of_no_number(double x, int p) {
+    if (isnan(x)) return 1;
+    return x > 0 ? p / 3 : -(p / 3);
+}
 
 static int residue(double x, int p, const int64_t *powers) {
     int e;

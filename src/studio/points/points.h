@@ -67,7 +67,7 @@ bool fac_points_setup_same(const points_setup *a,
                            const points_setup *b); /* but for the learning rate and epochs */
 bool fac_points_own(const points_setup *s);
 
-/* fac_points_build.c */
+/* points_build.c */
 fac_status fac_points_build(points *p, const points_setup *s, bool keep, fac_error *err);
 void fac_points_release(points *p);
 
@@ -79,7 +79,7 @@ void fac_points_steps(points *p, int64_t n);
  * the optimizer. */
 fac_status fac_points_torch(const points *p, fac_text *to, fac_error *err);
 
-/* fac_points_show.c */
+/* points_show.c */
 void fac_points_show(void *self, frames *to);
 
 /* points_export.c */

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,9 @@ from ..._facula import Tensor, apply
 from ...changing import moves
 from ...fused import fuse
 from .common import _words, many
+
+
+_USUAL = 0.1
 
 
 @functools.lru_cache(256)
@@ -36,10 +38,11 @@ def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | Non
     var = running_var if running_var is not None else T.ones(c, dtype=x.dtype)
     if not own:
         return apply("batch_norm", _norm_words(eps, None), 0, x, scale, shift, mean, var)
-    n = math.prod(x.shape) // max(c, 1)
+    n = x._count // max(c, 1)
     if training and n <= 1:
         raise _facula.ShapeError(f"batch norm: one value for each channel has no variance (shape {x.shape})")
-    moving = isinstance(momentum, Tensor) or moves("batch_norm", x, momentum)   # then what the batch gives is mixed here
+    # one that changes: then what the batch gives is mixed here
+    moving = momentum != _USUAL and moves("batch_norm", x, momentum) if isinstance(momentum, (int, float)) else True
     y, new_mean, new_var = apply("batch_norm", _norm_words(eps, 0.0 if moving else 1 - momentum), 3, x, scale, shift, mean, var)
     if training and running_mean is not None and running_var is not None:
         before = _facula.set_grad_enabled(False)

@@ -31,29 +31,29 @@ def _conv_words(n: int, stride: Size, padding: Any, dilation: Size, groups: int)
     return _words(stride=many(stride, n), pad=p + p, dilation=many(dilation, n), groups=groups, auto_pad=auto)
 
 
-def _conv(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, padding: Any, dilation: Size, groups: int) -> Tensor:
+def conv(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, padding: Any, dilation: Size, groups: int) -> Tensor:
     batched = x.ndim == n + 2
     if x.ndim not in (n + 1, n + 2):
         raise _facula.ShapeError(f"conv{n}d: an input of shape {x.shape}, {n + 1} or {n + 2} dims were expected")
     attrs = _conv_words(n, fixed(stride), fixed(padding), fixed(dilation), groups)
-    inputs = [x if batched else x.unsqueeze(0), weight] + ([bias] if bias is not None else [])
-    y = apply(_CONV[n], attrs, 0, *inputs)
+    given = x if batched else x.unsqueeze(0)
+    y = apply(_CONV[n], attrs, 0, given, weight) if bias is None else apply(_CONV[n], attrs, 0, given, weight, bias)
     return y if batched else y.squeeze(0)
 
 
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Any = 0, dilation: Size = 1,
            groups: int = 1) -> Tensor:
-    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+    return conv(1, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Any = 0, dilation: Size = 1,
            groups: int = 1) -> Tensor:
-    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+    return conv(2, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Any = 0, dilation: Size = 1,
            groups: int = 1) -> Tensor:
-    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
+    return conv(3, input, weight, bias, stride, padding, dilation, groups)
 
 
 def _conv_transpose(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, padding: Size, output_padding: Size,

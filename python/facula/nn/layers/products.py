@@ -7,6 +7,7 @@ from typing import Any
 from ... import functional as T
 from ..._facula import Tensor
 from .. import functional as F
+from ..functional.products import conv
 from .. import init
 from ..module import Module, Parameter
 
@@ -87,8 +88,7 @@ class _Conv(Module):
         if self.padding_mode != "zeros" and not isinstance(padding, str):
             around = [p for k in reversed(padding) for p in (k, k)]
             x, padding = F.pad(x, around, self.padding_mode), 0
-        function = getattr(F, f"conv{self.dims}d")
-        return function(x, self.weight, self._parameters["bias"], self.stride, padding, self.dilation, self.groups)
+        return conv(self.dims, x, self.weight, self._parameters["bias"], self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         words = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}", f"stride={self.stride}"]

@@ -138,3 +138,17 @@ def _adaptive_back(n: int) -> Any:
 
 for _n in (2, 3):
     rows[f"_adaptive_avg_pool{_n}d"], rows[f"_adaptive_avg_pool{_n}d_backward"] = _adaptive(_n), _adaptive_back(_n)
+
+
+def _whole(x: Value, size: Sequence[int], n: int) -> list[int]:
+    """The windows of adaptive max pooling where they are equal and side by side."""
+    sides = x.shape[-n:]
+    if any(not m or k % m for k, m in zip(sides, size)):
+        raise Refused("windows of several sizes")
+    return [k // m for k, m in zip(sides, size)]
+
+
+for _n in (2, 3):
+    rows[f"adaptive_max_pool{_n}d"] = lambda g, x, size, n=_n: _max_pool(g, x, n, _whole(x, size, n), (), (0,), (1,), False)
+    rows[f"adaptive_max_pool{_n}d_backward"] = lambda g, dy, x, at, n=_n: _max_pool_back(
+        g, dy, x, n, _whole(x, dy.shape[-n:], n), (), (0,), (1,), False)

@@ -103,4 +103,38 @@ void check_places(const Call& c) {
   TORCH_CHECK(!here || !host, "Expected all tensors to be on the same device, but found at least two devices, ocl:", c.device,
               " and cpu! (", c.op->name, ")");
 }
+
+// ---- types that do not go together
+static bool is_about_types(const std::string& why) {
+  if (why.find("not implemented for") != std::string::npos) return false;
+  return why.find("type") != std::string::npos || why.find("boolean") != std::string::npos;
+}
+
+// Tensors of several types: whether torch takes them is asked of its CPU kernel, once for each call and types.  What one type says,
+// or contents, is left to others: a kernel may be missing on the CPU, and the contents here are zeros.
+void check_types(const Call& c) {
+  enum { MOST = 4 << 20 };
+  if (c.op->has_out || c.op->dynamic || c.op->random || c.op->masks || c.op->name == "aten::copy_") return;
+  if (c.op->name.find("backward") != std::string::npos) return;     // the call before it was asked
+  for (auto k : c.op->kind)
+    if (k == OpInfo::LIST) return;
+  static std::unordered_set<uint64_t> fit;
+  uint64_t key = c.op->id, bytes = 0;
+  for (auto& r : c.in) {
+    key = mix(key, r.s ? 2 + 2 * (uint64_t)r.dtype + r.sizes.empty() : 1);
+    bytes += r.s ? c10::multiply_integers(r.sizes) * c10::elementSize(r.dtype) : 0;
+  }
+  if (bytes > MOST) return;
+  {
+    std::lock_guard<std::recursive_mutex> g(rec().mu);
+    if (fit.count(key)) return;
+  }
+  try { refuse_as_cpu(c); }
+  catch (const c10::NotImplementedError&) {}
+  catch (const c10::Error& error) {
+    if (is_about_types(error.what_without_backtrace())) throw;
+  }
+  std::lock_guard<std::recursive_mutex> g(rec().mu);
+  fit.insert(key);
+}
 }  // namespace ocl

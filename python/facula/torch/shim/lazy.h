@@ -138,6 +138,7 @@ void flush(const char* why);
 void record(const OpInfo&, Stack*);
 void check(const OpInfo&, const c10::IValue* arguments);
 void check_places(const Call&);                     // one device
+void check_types(const Call&);                      // types that go together
 bool takes_masks(const std::string& name);          // of an operator
 bool reads_apart(const std::string& name);          // nothing of what it writes may be read
 bool may_repeat(const std::string& name);           // places may be written more than once
@@ -181,6 +182,7 @@ void plain_strides(const Dims& sizes, Dims& strides);
 struct Meta { c10::ScalarType dtype; Dims sizes, strides; bool defined; };
 using Metas = c10::SmallVector<Meta, 2>;
 Metas infer(const Call&);                           // the results of a call, or torch's error
+void refuse_as_cpu(const Call&);                    // the CPU's error for a call, if it has one
 c10::OperatorHandle real_op(const Call&, Stack&);   // what the CPU and meta kernels know
 bool is_lifted(const OpInfo&, size_t argument, const c10::IValue&);
 void replay(Call&, Stack&);                         // by torch's CPU kernels

@@ -235,9 +235,15 @@ void record(const OpInfo& I, Stack* stack) {
   c.other.resize(n);
   c.count.resize(n, -1);
   uint64_t key = I.id;
+  c10::ScalarType type = c10::ScalarType::Undefined;    // of the tensors of the device
+  bool mixed = false;
   auto put = [&](const at::Tensor& t, bool writes) {
     c.in.push_back(ref_of(t));
     auto& r = c.in.back();
+    if (r.s) {
+      mixed |= type != c10::ScalarType::Undefined && type != r.dtype;
+      type = r.dtype;
+    }
     if (r.s && r.s->grown) {
       read.push_back(r.s->grown);
       if (writes || !in_part(r)) settle(r.s);
@@ -283,6 +289,7 @@ void record(const OpInfo& I, Stack* stack) {
                 "found at least two devices, ocl:", c.device, " and ocl:", r.s ? r.s->device : 0,
                 " (", I.name, ")");
   check_places(c);
+  if (mixed) check_types(c);
   c10::SmallVector<at::Tensor, 4> keep;             // arguments that are results
   for (auto a : I.alias)
     if (a >= 0) {
@@ -319,6 +326,8 @@ void record(const OpInfo& I, Stack* stack) {
     if (!m) {                                       // unlocked: a meta kernel of Python takes the GIL
       try { local = infer(c); }
       catch (c10::NotImplementedError&) { return run_now("torch does not know its shape beforehand"); }
+      catch (c10::Error&) { throw; }
+      catch (...) { refuse_as_cpu(c); throw; }      // an error of Python's
       std::lock_guard<std::recursive_mutex> g(R.mu);
       R.infers++;
       m = &shapes.emplace(key, std::move(local)).first->second;

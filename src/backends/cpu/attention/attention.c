@@ -23,6 +23,7 @@
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
 #include "backends/problem.h"
+#include "base/clamp.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -171,7 +172,7 @@ static int64_t length_of(const job *j, int64_t batch) {
     int64_t n = 0;
     fac_convert(FAC_I64, &n, j->lengths,
                 (const char *)j->length + (size_t)batch * fac_copy_size(j->lengths), 1);
-    return n < 0 ? 0 : n > all ? all : n;
+    return fac_clamp(n, 0, all);
 }
 
 typedef struct sums {

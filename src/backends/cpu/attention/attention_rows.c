@@ -1,6 +1,7 @@
 /* Queries, keys and masks of attention: see attention_rows.h. */
 #include <math.h>
 #include <string.h>
+#include "base/clamp.h"
 #include "backends/cpu/attention/attention_rows.h"
 #include "graph/attr.h"
 
@@ -140,7 +141,7 @@ static void mask_row(const fac_attention_queries *t, const void *mask, int64_t i
     const int64_t head = t->group * heads + row / a->Q, *step = a->mask_step;
     const int64_t at = mask_of_sequence(a, t->batch) + head * step[1] + row % a->Q * step[2];
     int64_t there = a->mask_keys - first;
-    there = there < 0 ? 0 : there > keys ? keys : there;
+    there = fac_clamp(there, 0, keys);
     const float *numbers = (const float *)mask + at + first;
     const uint8_t *bits = (const uint8_t *)mask + at + first;
     if (a->mask_type == FAC_BOOL)

@@ -11,6 +11,7 @@
 #include "backends/cpu/conv/conv_common.h"
 #include "backends/cpu/product/gemm.h"
 #include "cpu_solvers.h"
+#include "base/clamp.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -155,7 +156,7 @@ static bool settle(plan *p) {
     /* as many panels as half the cache of a core takes, but items for all threads */
     int64_t room = (int64_t)(p->cpu->l2 / 2 / sizeof(float)) / (wide * p->K),
             images = g->N * g->groups;
-    p->together = room < 1 ? 1 : room > 8 ? 8 : room;
+    p->together = fac_clamp(room, 1, 8);
     while (p->together > 1 && images * ((p->panels + p->together - 1) / p->together) < 4 * threads)
         p->together--;
     p->parts = (p->panels + p->together - 1) / p->together;

@@ -40,7 +40,8 @@ void fac_inverted_row(const fac_simd *s, int kind, fac_conv_tile t, int64_t widt
 
 int fac_inverted_outputs(const fac_inverted *p, int64_t chunk) {
     const int64_t lanes = p->cpu->simd->lanes, here = p->p.g.K - 2 * chunk * lanes;
-    return here <= lanes ? 1 : here <= lanes + lanes / 2 ? 3 : 2;
+    if (here <= lanes) return 1;
+    return here <= lanes + lanes / 2 ? 3 : 2;
 }
 
 fac_conv_tile fac_inverted_tile(const fac_inverted_job *j, int k, const fac_inverted_part *c,
@@ -151,7 +152,7 @@ static bool read_body(const fac_problem *p, plan *q) {
         return false;
     q->residual = -1;
     if (n && FAC_IS(n, add) && q->p.lo == -INFINITY && q->p.hi == INFINITY) {
-        const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;
+        const fac_value *other = fac_other_input(n, now);
         if ((q->residual = input_of(body, other)) < 0 ||
             !fac_dims_equal(&other->type.dims, &now->type.dims))
             return false;

@@ -1,5 +1,6 @@
 /* Weights of conv2d/winograd, transformed: U[chunk][point][c][k]. */
 #include <string.h>
+#include "base/clamp.h"
 #include "backends/cpu/conv/conv_winograd.h"
 
 typedef fac_winograd_plan plan;
@@ -33,7 +34,7 @@ static void pack_channels(void *arg, int i, int thread) {
     (void)thread;
     for (int64_t v = 0; v < width; v += lanes) {
         int64_t left = p->g.K - k0 - v;
-        int64_t real = left < 0 ? 0 : left < lanes ? left : lanes;
+        int64_t real = fac_clamp(left, 0, lanes);
         const float *from = w.w + (k0 + v) * w.k + first * w.c;
         if (real < lanes) memset(g, 0, sizeof g);
         if (!p->turned)

@@ -3,6 +3,7 @@
 #ifndef FACULA_CPU_COLUMNS_H
 #define FACULA_CPU_COLUMNS_H
 #include <string.h>
+#include "base/clamp.h"
 #include "ops/conv.h"
 
 /* n floats; of few, which most pieces of rows have, without a call. */
@@ -32,8 +33,8 @@ static inline void fac_tap_span(const fac_conv_geom *g, const float *x, int64_t 
         return;
     }
     int64_t step = g->stride[2];
-    first = first < q ? q : first > q + n ? q + n : first;
-    last = last < first ? first : last > q + n ? q + n : last;
+    first = fac_clamp(first, q, q + n);
+    last = fac_clamp(last, first, q + n);
     const float *from = x + s * g->dilation[2] - g->pad[2];
     for (int64_t i = q; i < first; i++) to[i - q] = 0;
     if (step == 1)

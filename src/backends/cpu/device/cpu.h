@@ -8,7 +8,7 @@
 #include "base/threads.h"
 #include "facula/backend.h"
 
-/* What apart.c has seen last. */
+/* What shared_cache.c has seen last. */
 typedef struct fac_apart {
     _Atomic int64_t until;
     atomic_bool far;

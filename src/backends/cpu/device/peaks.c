@@ -70,7 +70,7 @@ static double best_of(const fac_pool *pool, int threads, fac_task *task, job *j)
         double seconds = fac_seconds() - start;
         if (seconds < ENOUGH / 2 && j->times < INT64_MAX / 64) {
             const double more = seconds > 0 ? 1.2 * ENOUGH / seconds : 64;
-            j->times = (int64_t)((double)j->times * (more < 2 ? 2 : more > 64 ? 64 : more)) + 1;
+            j->times = (int64_t)((double)j->times * fmin(fmax(more, 2), 64)) + 1;
             k = -1;
             continue;
         }

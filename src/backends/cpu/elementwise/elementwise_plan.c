@@ -1,5 +1,6 @@
 /* How the operands of an elementwise node lie, and the walk over them: see elementwise.h. */
 #include <string.h>
+#include "base/clamp.h"
 #include "backends/cpu/elementwise/elementwise.h"
 
 enum { L1_BYTES = 24 << 10, LEAST_BLOCK = 128, MOST_BLOCK = 4096, SPAN = 512 };
@@ -150,7 +151,7 @@ static void cut(fac_elementwise *e) {
     e->span = 1;
     for (e->outer = e->n; e->outer > 0 && e->span < SPAN; e->outer--) e->span *= e->d[e->outer - 1];
     int64_t most = L1_BYTES / (int64_t)c->width / (c->slots + 1);
-    most = most > MOST_BLOCK ? MOST_BLOCK : most < LEAST_BLOCK ? LEAST_BLOCK : most;
+    most = fac_clamp(most, LEAST_BLOCK, MOST_BLOCK);
     if (inner <= most && e->span > most)
         most = most / inner * inner; /* whole rows, so that a held row stays the same */
     e->block = e->span < most ? e->span : most;

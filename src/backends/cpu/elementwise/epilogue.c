@@ -115,7 +115,7 @@ static bool recognized(const fac_problem *p, const fac_simd *simd, biases known,
         if (!fac_dims_equal(&n->out[0]->type.dims, &now->type.dims)) return false;
         float lo, hi;
         if (FAC_IS(n, add) && n->nin == 2) {
-            const fac_value *other = n->in[0] == now ? n->in[1] : n->in[1] == now ? n->in[0] : NULL;
+            const fac_value *other = fac_other_input(n, now);
             if (!other || other == now || clipped || e->loops) return false;
             const int bias = e->bias < 0 ? bias_of(p, other, known) : -1;
             if (bias >= 0)

@@ -33,6 +33,12 @@ bool fac_cpu_epilogue(const fac_problem *p, const fac_simd *simd, fac_epilogue *
 /* relu(x), clip(x, lo, hi), max(x, lo), min(x, hi) with constant limits. */
 bool fac_cpu_is_clip(const fac_node *n, float *lo, float *hi);
 
+/* What an op of two inputs, one of which is `now`, reads besides; NULL: none of them is. */
+static inline const fac_value *fac_other_input(const fac_node *n, const fac_value *now) {
+    if (n->in[0] == now) return n->in[1];
+    return n->in[1] == now ? n->in[0] : NULL;
+}
+
 /* The loops, on n neighbouring floats that the tile has just written. */
 static inline void fac_epilogue_run(const fac_epilogue *e, float *y, size_t n) {
     for (int i = 0; i < e->loops; i++) e->loop[i].f(n, (const void *const[]){ y }, e->loop[i].p, y);

@@ -40,7 +40,10 @@ typedef struct plan {
     double lo, hi;        /* of the mask */
 } plan;
 
-static int inputs(const plan *p) { return !p->gradient ? 5 : p->masked ? 4 : 3; }
+static int inputs(const plan *p) {
+    if (!p->gradient) return 5;
+    return p->masked ? 4 : 3;
+}
 
 /* What is known of some of the pixels of a block; sum and along are of dy and dy (x - mean). */
 typedef struct moments {

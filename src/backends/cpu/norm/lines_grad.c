@@ -11,6 +11,7 @@
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/draft.h"
+#include "backends/cpu/norm/parts.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -49,7 +50,8 @@ typedef struct job {
 static int64_t parts_of(int64_t lines) {
     const int64_t few = (lines + FEWEST_LINES - 1) / FEWEST_LINES;
     const int64_t many = (lines + MOST_LINES - 1) / MOST_LINES;
-    return few < PARTS ? few : many > PARTS ? many : PARTS;
+    if (few < PARTS) return few;
+    return many > PARTS ? many : PARTS;
 }
 
 static bool settle(const fac_problem *p, const fac_cpu *cpu, plan *r) {
@@ -116,7 +118,7 @@ static void softmax_line(const job *j, int64_t line) {
         (float)(j->p->log ? s->f32.row(FAC_FOLD_SUM, 0, dy, n) : s->grads->dot(y, dy, n));
     fac_line_grad *const finish = j->p->log ? s->grads->log_softmax : s->grads->softmax;
     for (int64_t k = 0, size; k < n; k += size) {
-        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        size = fac_line_part(j->past, n - k);
         finish(y + k, dy + k, j->past ? part : dx, size, sum);
         if (j->past) s->put(dx + k, part, (size_t)size * sizeof *part);
     }
@@ -139,7 +141,7 @@ static void norm_line(const job *j, int64_t line, float *dscale, float *dbias) {
     s->grads->norm_sums(&t, &sum, &along);
     const float a = j->p->rms ? 0 : (float)(sum / (double)n), b = (float)(along / (double)n);
     for (int64_t k = 0, size; k < n; k += size) {
-        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        size = fac_line_part(j->past, n - k);
         s->grads->norm(&t, k, size, a, b, j->past ? part : dx);
         if (j->past) s->put(dx + k, part, (size_t)size * sizeof *part);
     }

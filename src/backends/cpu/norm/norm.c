@@ -8,6 +8,7 @@
 #include <math.h>
 #include "graph/attr.h"
 #include "backends/draft.h"
+#include "backends/cpu/norm/parts.h"
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
@@ -141,7 +142,7 @@ static void normalize_row(const job *j, const float *x, float *y, int64_t n, flo
                           float factor) {
     float part[FAC_STREAM_PART];
     for (int64_t k = 0, size; k < n; k += size) {
-        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        size = fac_line_part(j->past, n - k);
         const float *scale = j->scale ? j->scale + k : NULL;
         const float *bias = j->bias ? j->bias + k : NULL;
         j->f->normalize_each(x + k, j->past ? part : y, size, mean, factor, scale, bias);
@@ -152,7 +153,7 @@ static void normalize_plane(const job *j, const float *x, float *y, int64_t n, f
                             float factor, float shift) {
     float part[FAC_STREAM_PART];
     for (int64_t k = 0, size; k < n; k += size) {
-        size = !j->past ? n : n - k < FAC_STREAM_PART ? n - k : FAC_STREAM_PART;
+        size = fac_line_part(j->past, n - k);
         j->f->normalize(x + k, j->past ? part : y, size, mean, factor, shift);
         if (j->past) j->f->put(y + k, part, (size_t)size * sizeof *part);
     }

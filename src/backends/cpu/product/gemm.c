@@ -252,7 +252,8 @@ static arrival arrival_after(const fac_gemm_job *g, fac_gemm_block at, int64_t p
 
 /* How many tiles are at work between two pieces. */
 static int64_t at_once(int64_t channels, bool turns) {
-    return turns ? TURNED : channels < STEPS ? STEPS / channels : 1;
+    if (turns) return TURNED;
+    return channels < STEPS ? STEPS / channels : 1;
 }
 
 void fac_gemm_both(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, fac_gemm_matrix b,

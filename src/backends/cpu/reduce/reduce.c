@@ -53,7 +53,8 @@ typedef struct plan {
 static int fold_of(const fac_op *op) {
     if (op == &fac_op_sum || op == &fac_op_mean || op == &fac_op_sum_like) return FAC_FOLD_SUM;
     if (op == &fac_op_reduce_prod) return FAC_FOLD_PROD;
-    return op == &fac_op_reduce_max ? FAC_FOLD_MAX : op == &fac_op_reduce_min ? FAC_FOLD_MIN : -1;
+    if (op == &fac_op_reduce_max) return FAC_FOLD_MAX;
+    return op == &fac_op_reduce_min ? FAC_FOLD_MIN : -1;
 }
 
 /* Which axes vanish: bit k for axis k.  sum_like says it by its shapes, the others in an input. */

@@ -83,11 +83,6 @@ typedef struct job {
     _Atomic bool bad;
 } job;
 
-/* Of MIN and MAX a NaN stands for no weight yet. */
-static double joined(fac_tree_aggregate how, double y, double w) {
-    return how == FAC_TREE_MIN ? fmin(y, w) : how == FAC_TREE_MAX ? fmax(y, w) : y + w;
-}
-
 static void begin(const plan *p, double *sums) {
     const bool adds = p->how == FAC_TREE_SUM || p->how == FAC_TREE_AVERAGE;
     for (int64_t k = 0; k < p->targets; k++) sums[k] = adds ? 0 : NAN;
@@ -100,7 +95,7 @@ static bool add_leaf(const job *j, int32_t leaf, double *sums) {
     for (int64_t k = first; k < first + count; k++) {
         const int32_t target = j->targets[k];
         if (target < 0 || target >= p->targets) return false;
-        sums[target] = joined(p->how, sums[target], (double)j->weights[k]);
+        sums[target] = fac_tree_joined(p->how, sums[target], (double)j->weights[k]);
     }
     return true;
 }

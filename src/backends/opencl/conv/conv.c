@@ -12,7 +12,7 @@
 #include "tensor/tensor_internal.h"
 #include "cl_gemm_pack.h"
 
-/* As kernels/gemm_pack.cl has it. */
+/* As product/gemm_pack.cl has it. */
 typedef struct packing {
     int64_t batch, K, M, padded, from, to, row, z, terms;
 } packing;

@@ -8,6 +8,7 @@
 #include "backends/opencl/device/probe.h"
 #include "backends/opencl/pool/quads.h"
 #include "opencl_solvers.h"
+#include "base/clamp.h"
 #include "base/error.h"
 #include "ops/conv_grad.h"
 #include "op_list.h"
@@ -20,7 +21,7 @@
 enum {
     FEW = 32,
     LOCAL = 40 << 10
-}; /* channels that are read for one of the result; bytes of their weights */
+};                  /* channels that are read for one of the result; bytes of their weights */
 enum { SEVEN = 7 }; /* columns of a wide tile */
 enum { SMALL = 9, TAPS = 64, TAPS_BY_W = 25, SUM_GROUP = 128, SUM_WIDE = 16, SPLIT_WAVES = 2 };
 
@@ -57,7 +58,7 @@ static void split(const fac_opencl *o, depthwise *d) {
     d->wide = (d->g.Q + d->q.columns - 1) / d->q.columns;
     const int64_t most = (d->g.N * d->high * d->wide + 2 * items - 1) / (2 * items);
     const int64_t want = SPLIT_WAVES * (int64_t)o->limits.units / blocks;
-    d->splits = want < 1 || most < 1 ? 1 : want < most ? want : most;
+    d->splits = most < 1 ? 1 : fac_clamp(want, 1, most);
 }
 
 /* The gradient by x of stride 1 slides over dy as the convolution does over x. */

@@ -6,6 +6,7 @@
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/device/speed.h"
 #include "opencl_solvers.h"
+#include "base/clamp.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tensor/tensor_internal.h"
@@ -65,7 +66,8 @@ static bool has_window(const fac_opencl *o, const fac_cl_conv *c) {
 static int neighbours(const fac_opencl *o, const fac_cl_conv *c) {
     const int64_t across = c->kind == FAC_CL_GRAD_X ? c->g.in[2] : c->g.out[2];
     if (o->limits.gpu) return has_window(o, c) ? 4 : 1;
-    return across >= 32 && c->r.dtype != FAC_F64 ? 16 : across >= 8 ? 8 : 4;
+    if (across >= 32 && c->r.dtype != FAC_F64) return 16;
+    return across >= 8 ? 8 : 4;
 }
 static int items_of(const fac_opencl *o) { return o->limits.gpu ? 128 : 16; }
 
@@ -104,7 +106,7 @@ static void split(const fac_opencl *o, fac_cl_conv *c) {
     fac_cl_shape *s = &c->r.s;
     const int64_t kernels = c->g.K * c->C, items = items_of(o), most = s->K / (8 * items),
                   want = 8 * (int64_t)o->limits.units / kernels;
-    s->splits = want < 1 || most < 1 ? 1 : want < most ? want : most;
+    s->splits = most < 1 ? 1 : fac_clamp(want, 1, most);
     s->each_k = s->K ? (s->K + s->splits - 1) / s->splits : 1;
     s->splits = s->K ? (s->K + s->each_k - 1) / s->each_k : 1;
 }

@@ -1,5 +1,5 @@
 /* conv/winograd_2x2 and conv/winograd_4x4: 3 x 3 convolutions of stride 1, their gradients by x and
- * their transposes, with 2.25 and 4 times fewer multiplications (kernels/winograd.cl): filters are
+ * their transposes, with 2.25 and 4 times fewer multiplications (winograd.cl): filters are
  * transformed when they are packed, inputs are transformed, one product for each point (gemm.h),
  * results are transformed back and finished.
  *
@@ -12,6 +12,7 @@
 #include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
 #include "backends/opencl/device/speed.h"
+#include "base/clamp.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -112,7 +113,7 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
                          (double)(channels_of(q) + rows_of(q)) * sizeof(float);
     if (image > 1e9 || (double)g->N * (double)(q->down * q->across) > INT_MAX) return false;
     q->images = (int64_t)(fac_cl_winograd_slice(o, p->variant) / image);
-    q->images = q->images < 1 ? 1 : q->images > g->N ? g->N : q->images;
+    q->images = fac_clamp(q->images, 1, g->N);
     q->row = fac_cl_padded(q->images * q->down * q->across);
     if ((double)q->row * (double)channels_of(q) > INT_MAX ||
         (double)q->row * (double)rows_of(q) > INT_MAX)

@@ -1,6 +1,6 @@
 /* conv/winograd_grad_w_2x2 and conv/winograd_grad_w_4x4: gradients of the weights of 3 x 3
  * convolutions of stride 1 with 2.25 and 4 times fewer multiplications: the adjoint of Winograd's
- * convolution by its filters (kernels/winograd.cl).
+ * convolution by its filters (winograd.cl).
  *
  *   dg = G' W G     W[point][k][c] = sum over tiles of D[point][k][tile] V[point][c][tile]
  *

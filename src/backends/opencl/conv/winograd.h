@@ -1,4 +1,4 @@
-/* What the solvers by Winograd's transforms share (kernels/winograd.cl): conv_winograd.c and
+/* What the solvers by Winograd's transforms share (winograd.cl): conv_winograd.c and
  * conv_winograd_grad_w.c. */
 #ifndef FACULA_OPENCL_WINOGRAD_H
 #define FACULA_OPENCL_WINOGRAD_H

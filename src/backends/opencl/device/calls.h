@@ -1,4 +1,4 @@
-/* A plan that is some launches: what the solvers whose kernels are written in kernels/NAME.cl have
+/* A plan that is some launches: what the solvers whose kernels are written in NAME.cl have
  * in common.
  *
  * Such a kernel takes one struct by value, in which first the places of its buffers stand, in
@@ -80,7 +80,7 @@ typedef fac_status fac_cl_adder(fac_opencl *o, const fac_problem *p, fac_cl_plan
 fac_status fac_cl_plan_make(fac_device *d, const fac_problem *p, int calls, fac_cl_adder *add,
                             void **out, fac_error *err);
 
-/* The next call; its kernel is made of kernels/elements.cl and the source.  work_items, group: a
+/* The next call; its kernel is made of elements.cl and the source.  work_items, group: a
  * range of one dim. */
 fac_status fac_cl_call_new(fac_opencl *o, fac_cl_plan *plan, const char *source,
                            const fac_text *options, const char *name, fac_cl_call **out,
@@ -102,7 +102,7 @@ void fac_cl_call_real(fac_cl_call *c, double x, fac_dtype computing); /* for REA
 /* The plan's own memory, filled. */
 fac_status fac_cl_plan_table(fac_opencl *o, fac_cl_plan *plan, const void *data, size_t bytes,
                              fac_error *err);
-/* A table of zeros, at which groups count (kernels/last.cl), who leave zeros. */
+/* A table of zeros, at which groups count (last.cl), who leave zeros. */
 fac_status fac_cl_plan_counters(fac_opencl *o, fac_cl_plan *plan, size_t n, fac_error *err);
 
 /* Whether places in all operands fit 31 bits; the option says so otherwise. */

@@ -1,5 +1,5 @@
 /* What kernels find wrong in data, told at the next wait: an index that is out of range.  Such a
- * kernel has a place in device memory to say so (kernels/index.cl), and goes on with zeros; the
+ * kernel has a place in device memory to say so (index.cl), and goes on with zeros; the
  * device is as good as before once it was told. */
 #ifndef FACULA_OPENCL_COMPLAINT_H
 #define FACULA_OPENCL_COMPLAINT_H

@@ -37,7 +37,7 @@ typedef struct fac_cl_range {
     size_t items[3], group[3];
 } fac_cl_range;
 
-/* The kernel `name` of a source text (after kernels/prelude.cl); out is all NULL after an error.
+/* The kernel `name` of a source text (after prelude.cl); out is all NULL after an error.
  * What the compiler has to say comes at the first launch, or when the plan that it is for is
  * complete. */
 fac_status fac_cl_kernel_new(fac_opencl *o, const char *source, const char *options,

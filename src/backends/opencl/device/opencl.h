@@ -1,5 +1,6 @@
-/* The OpenCL device: one context and one in-order queue (now and then a second one: beside.c) on
- * one device of one platform.  What no kernel takes is solved by the cpu (src/plan/cpu_fallback.c).
+/* The OpenCL device: one context and one in-order queue (now and then a second one: side_queue.c)
+ * on one device of one platform.  What no kernel takes is solved by the cpu
+ * (src/plan/cpu_fallback.c).
  *
  * Everything is submitted to the queue in the order of the calls and nothing waits but reads: so
  * memory that is given back may be given out again at once, its next writer runs after its last
@@ -105,7 +106,7 @@ typedef struct fac_opencl {
     fac_cl_block *complaint; /* see complaint.h; NULL until one is made that may */
     fac_error complained;    /* what nobody was told yet */
     fac_cl_watched *watched; /* clock.c; NULL until somebody watches */
-    fac_cl_second second;    /* beside.c */
+    fac_cl_second second;    /* side_queue.c */
 } fac_opencl;
 
 static inline fac_opencl *fac_opencl_of(fac_device *d) { return (fac_opencl *)d; }
@@ -151,7 +152,7 @@ void fac_cl_tell_paths(fac_device *d, fac_fact *tell, void *self);
 
 /* All that the compiled form depends on. */
 fac_hash fac_cl_program_key(const fac_opencl *o, const char *source, const char *options);
-/* Source text after kernels/prelude.cl, with options: found in the cache on disk, or compiled.
+/* Source text after prelude.cl, with options: found in the cache on disk, or compiled.
  * FAC_E_DEVICE with the compiler's own words. */
 /* (Text with instructions of sm_90a: nvidia/unit/ptx.c.) */
 fac_status fac_cl_program(fac_opencl *o, fac_hash key, const char *source, const char *options,
@@ -167,7 +168,7 @@ fac_status fac_cl_write(fac_opencl *o, fac_span to, const void *from, size_t byt
 fac_status fac_cl_read(fac_opencl *o, fac_span from, void *to, size_t bytes, fac_error *err);
 void fac_cl_staging_fini(fac_opencl *o);
 
-/* ---- beside.c ---- */
+/* ---- side_queue.c ---- */
 
 extern const fac_beside fac_cl_beside;
 /* Where this thread submits what no one waits for: kernels, copies, fills. */

@@ -225,7 +225,8 @@ const char *fac_cl_path_extension(fac_cl_path path) { return paths[path].extensi
 /* What came with OpenCL C 2.0 is not there for a compiler that was asked for nothing. */
 static const char *options_of(const fac_opencl *o, const struct path *p) {
     if (!p->newest) return p->options;
-    return o->limits.major >= 3 ? " -cl-std=CL3.0" : o->limits.major == 2 ? " -cl-std=CL2.0" : "";
+    if (o->limits.major >= 3) return " -cl-std=CL3.0";
+    return o->limits.major == 2 ? " -cl-std=CL2.0" : "";
 }
 
 /* OpenCL 3.0 has subgroups as a feature, which needs no extension's name. */
@@ -315,7 +316,8 @@ static int answer_of(const fac_opencl *o, const struct path *p, const char *text
     untold |= code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
     bool good = !code;
     for (int i = 0; i < ITEMS && good; i++) good = y[i] == p->right(i);
-    return untold ? FAC_CL_UNTOLD : good ? FAC_CL_GOOD : FAC_CL_BAD;
+    if (untold) return FAC_CL_UNTOLD;
+    return good ? FAC_CL_GOOD : FAC_CL_BAD;
 }
 
 /* The cache keeps one byte under what a compiled probe would depend on. */

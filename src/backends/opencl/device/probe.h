@@ -10,7 +10,7 @@ typedef enum fac_cl_path {
     FAC_CL_DOUBLES,        /* double                                            */
     FAC_CL_HALF,           /* arithmetic in half, subnormal numbers included    */
     FAC_CL_SUBGROUPS,      /* sub_group_reduce_add, sub_group_broadcast: told, but see
-                              kernels/exchange.cl */
+                              exchange.cl */
     FAC_CL_SHUFFLE,        /* sub_group_shuffle_xor                             */
     FAC_CL_SHUFFLE_INTEL,  /* intel_sub_group_shuffle_xor                       */
     FAC_CL_SHUFFLE_NVIDIA, /* shfl.sync, by inline PTX                          */
@@ -22,8 +22,8 @@ typedef enum fac_cl_path {
     FAC_CL_MAPS_16,        /* NVIDIA: the same for an assembler that wants strides in 16 bytes */
     FAC_CL_LOCAL_99,       /* NVIDIA: groups with 99 KiB of local memory (sm_86) */
     FAC_CL_LOCAL_163,      /* NVIDIA: with 163 KiB (sm_80)                      */
-    FAC_CL_FENCES, /* NVIDIA: groups that see what others wrote, by inline PTX (kernels/last.cl) */
-    FAC_CL_RELAY,  /* NVIDIA: groups that meet within a launch (nvidia/relay/relay.h) */
+    FAC_CL_FENCES,         /* NVIDIA: groups that see what others wrote, by inline PTX (last.cl) */
+    FAC_CL_RELAY,          /* NVIDIA: groups that meet within a launch (nvidia/relay/relay.h) */
     FAC_CL_PATHS
 } fac_cl_path;
 
@@ -46,7 +46,6 @@ bool fac_cl_promises(const fac_opencl *o, fac_cl_path path);
 
 /* What a kernel that uses such a path has in front, and the options of its compiler, added to what
  * is there; false, and nothing is added, where the device has none. */
-bool fac_cl_exchange_text(fac_opencl *o, fac_text *front,
-                          fac_text *options);                            /* kernels/exchange.cl */
-bool fac_cl_dot_text(fac_opencl *o, fac_text *front, fac_text *options); /* kernels/dot.cl      */
+bool fac_cl_exchange_text(fac_opencl *o, fac_text *front, fac_text *options); /* exchange.cl */
+bool fac_cl_dot_text(fac_opencl *o, fac_text *front, fac_text *options); /* product/dot.cl      */
 #endif

@@ -34,7 +34,9 @@ static fac_dtype natural(fac_dtype t) {
 }
 
 static const char *type_name(fac_dtype as) {
-    return as == FAC_F32 ? "float" : as == FAC_F64 ? "double" : as == FAC_U64 ? "ulong" : "long";
+    if (as == FAC_F32) return "float";
+    if (as == FAC_F64) return "double";
+    return as == FAC_U64 ? "ulong" : "long";
 }
 
 static const char *memory_name(fac_dtype t) {

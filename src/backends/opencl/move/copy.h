@@ -1,4 +1,4 @@
-/* Copies between strided places as launches of kernels/copy.cl, for all that only moves data. */
+/* Copies between strided places as launches of copy.cl, for all that only moves data. */
 #ifndef FACULA_OPENCL_COPY_H
 #define FACULA_OPENCL_COPY_H
 #include "backends/opencl/device/calls.h"

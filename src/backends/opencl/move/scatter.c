@@ -1,6 +1,6 @@
 /* Solver "scatter": scatter_elements, scatter_nd and gather_grad, on contiguous operands.
  *
- * Updates that meet are linked into chains first (kernels/scatter.cl), so they are applied in their
+ * Updates that meet are linked into chains first (scatter.cl), so they are applied in their
  * order without atomics. */
 #include <string.h>
 #include "graph/attr.h"

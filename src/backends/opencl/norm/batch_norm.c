@@ -3,7 +3,7 @@
  * whose statistics are operands, and batch_norm_given_relu, which writes bits beside: only with
  * channels last on a GPU.
  *
- * Statistics are taken in one pass over x (see kernels/batch_norm.cl) in parts whose number follows
+ * Statistics are taken in one pass over x (see batch_norm.cl) in parts whose number follows
  * from shapes alone.  With channels last each operand may be a slice of another's channels, as
  * parts of a concat and of its gradient are. */
 #include <string.h>
@@ -206,7 +206,8 @@ static void add_settled_numbers(fac_cl_call *c, const fac_problem *p, const shap
 
 /* From pixel to pixel, where channels lie last; else as x has it. */
 static int64_t step_in(const fac_problem *p, const shape *s, const fac_operand *v) {
-    return !s->last ? s->plane : p->in[0].type.dims.n > 2 ? fac_cl_norm_step(v) : s->channels;
+    if (!s->last) return s->plane;
+    return p->in[0].type.dims.n > 2 ? fac_cl_norm_step(v) : s->channels;
 }
 
 static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,

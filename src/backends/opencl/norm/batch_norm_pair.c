@@ -1,6 +1,6 @@
 /* Solver "batch_norm_pair": two batch norms of training that are added, and both their gradients,
  * by statistics that are operands; with channels last on a GPU, any float type.  See
- * kernels/batch_norm_pair.cl. */
+ * batch_norm_pair.cl. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"

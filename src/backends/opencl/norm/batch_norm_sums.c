@@ -1,6 +1,6 @@
 /* Solver "batch_norm_sums": the two sums that the gradient of a batch norm begins with, by
  * statistics that are operands; with channels last on a GPU, any float type.  See
- * kernels/batch_norm_sums.cl. */
+ * batch_norm_sums.cl. */
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"

@@ -1,5 +1,5 @@
 /* Kernels on images with channels last whose items take four neighbouring channels of a tile of
- * pixels (kernels/quads.cl): depthwise convolutions, pools, their gradients.  What they need of
+ * pixels (quads.cl): depthwise convolutions, pools, their gradients.  What they need of
  * layouts, how their items are shared out, how they end. */
 #ifndef FACULA_OPENCL_QUADS_H
 #define FACULA_OPENCL_QUADS_H

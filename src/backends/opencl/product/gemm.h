@@ -2,7 +2,7 @@
  *
  *   y[z](m, n) = finish(sum over k of a[z](m, k) b[z](k, n))
  *
- * A solver says where the elements of a, b, y and of further operands lie (kernels/gemm_common.cl),
+ * A solver says where the elements of a, b, y and of further operands lie (gemm_common.cl),
  * a tile is chosen by the device's class and the sizes (gemm_tiles.c), the text of the kernel is
  * put together (gemm_text.c), built and launched (gemm.c).
  *
@@ -22,7 +22,7 @@
 
 enum { FAC_CL_EXTRAS = 6, FAC_CL_BATCH = 4 };
 
-/* Both as kernels/gemm_common.cl has them. */
+/* Both as gemm_common.cl has them. */
 typedef struct fac_cl_matrix {
     int64_t at, row, column, outer, z[FAC_CL_BATCH];
 } fac_cl_matrix;

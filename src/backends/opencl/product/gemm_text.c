@@ -11,7 +11,8 @@ static bool is_real(fac_dtype t) { return fac_dtype_get(t)->kind == 'f'; }
 /* Integers are summed modulo 2^32 or 2^64, which is exact modulo their own width. */
 static const char *sum_type(fac_dtype t) {
     if (t == FAC_F64) return "double";
-    return is_real(t) ? "float" : fac_dtype_get(t)->block_bytes == 8 ? "ulong" : "uint";
+    if (is_real(t)) return "float";
+    return fac_dtype_get(t)->block_bytes == 8 ? "ulong" : "uint";
 }
 
 size_t fac_cl_sum_bytes(fac_dtype t) { return fac_dtype_get(t)->block_bytes == 8 ? 8 : 4; }

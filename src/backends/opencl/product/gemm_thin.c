@@ -1,4 +1,4 @@
-/* How products with few rows are shared out (kernels/gemm_thin.cl): the whole device must read b at
+/* How products with few rows are shared out (gemm_thin.cl): the whole device must read b at
  * once, neighbours together. */
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/speed.h"
@@ -49,7 +49,8 @@ static int ahead(const fac_cl_shape *s, const fac_cl_tile *t) {
     const int most = t->RN == 1 ? 8 : t->RN == 2 ? 4 : 2;
     for (int n = most; n > 1; n--)
         if (steps >= n && steps % n == 0 && 2 * n >= most) return n;
-    return steps >= most ? most : steps > 1 ? (int)steps : 1;
+    if (steps >= most) return most;
+    return steps > 1 ? (int)steps : 1;
 }
 
 bool fac_cl_tile_thin(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t) {

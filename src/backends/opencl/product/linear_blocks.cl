@@ -37,15 +37,17 @@ kernel void rows(const numbers s, global const float *x, global const uchar *w,
             }
         }
     }
-#if defined(FAC_EXCHANGE) && LANES > 1
-    for (int m = 0; m < TM; m++)
-        _Pragma("unroll") for (int step = LANES / 2; step; step /= 2) sum[m] +=
-            exchanged(sum[m], step);
-#elif LANES > 1
+#if LANES > 1
+    /* items of a subgroup read each other's registers, what is left goes through local memory */
     local float part[ROWS * LANES];
     for (int m = 0; m < TM; m++) {
+        int near = 1;
+#ifdef FAC_EXCHANGE
+        for (; near < LANES && near < fac_lanes(); near *= 2) sum[m] += exchanged(sum[m], near);
+#endif
+        if (near == LANES) continue;
         part[item] = sum[m];
-        for (int step = LANES / 2; step; step /= 2) {
+        for (int step = LANES / 2; step >= near; step /= 2) {
             barrier(CLK_LOCAL_MEM_FENCE);
             if (lane < step) part[item] += part[item + step];
         }

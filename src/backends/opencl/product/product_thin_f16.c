@@ -12,7 +12,7 @@
 
 enum { ITEMS = 64, EIGHT = 8 };
 
-/* As kernels/gemm_pack_f16.cl has it. */
+/* As gemm_pack_f16.cl has it. */
 typedef struct packing {
     int64_t N, K, padded, from, to, row, column;
 } packing;

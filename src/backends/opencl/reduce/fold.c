@@ -193,7 +193,8 @@ int fac_cl_fold_held(const fac_opencl *o, fac_cl_fold *f, int few) {
         f->team = f->across = team;
     }
     const int64_t held = (f->count + team * access - 1) / (team * access);
-    return held * f->width > (team > LARGEST / 2 ? HELD / 2 : HELD) ? 0 : held ? (int)held : 1;
+    if (held * f->width > (team > LARGEST / 2 ? HELD / 2 : HELD)) return 0;
+    return held ? (int)held : 1;
 }
 
 void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool stores,

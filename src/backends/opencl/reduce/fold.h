@@ -1,5 +1,5 @@
 /* Which elements of a tensor are folded into which results, and how the work is shared out: for
- * kernels on teams (kernels/team.cl). */
+ * kernels on teams (device/team.cl). */
 #ifndef FACULA_OPENCL_FOLD_H
 #define FACULA_OPENCL_FOLD_H
 #include "backends/opencl/device/calls.h"

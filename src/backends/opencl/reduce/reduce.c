@@ -95,7 +95,8 @@ static void add_start(fac_cl_call *c, const char *fold, fac_dtype t) {
 static int ahead_of(const fac_opencl *o, const fac_cl_fold *f, fac_dtype computing) {
     const int registers = f->width * fac_dtype_get(computing)->block_bytes / 4,
               most = 32 / registers;
-    return !o->limits.gpu || most < 1 ? 1 : most < MOST_AHEAD ? most : MOST_AHEAD;
+    if (!o->limits.gpu || most < 1) return 1;
+    return most < MOST_AHEAD ? most : MOST_AHEAD;
 }
 
 /* One launch.  x, y: tags of what is read and written. */

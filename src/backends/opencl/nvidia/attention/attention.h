@@ -1,8 +1,8 @@
 /* Attention and its gradient on wgmma, without a matrix of scores: what the two solvers share.
  *
  * bf16 and f16 whose rows begin at multiples of 16 bytes are read where they lie, by tensor maps
- * (kernels/nv_maps.cl).  Other operands are first copied into images
- * (kernels/nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory, converted
+ * (nvidia/unit/nv_maps.cl).  Other operands are first copied into images
+ * (nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory, converted
  * to what the units multiply, with zeros where sizes do not fill them.  So the kernels take any
  * strides and types, and one item brings their data by copies of whole tiles. Heads are at most 128
  * wide. */
@@ -34,8 +34,9 @@ typedef struct fac_nv_attention {
     int d, e; /* D and E up to multiples of 16 */
     bool causal;
     bool chunks; /* 16 bytes of every result can be stored at once */
-    int maps; /* operands are read where they lie, by maps of kernels/nv_maps.cl's kind; 0: images
-               */
+    int maps;    /* operands are read where they lie, by maps of nvidia/unit/nv_maps.cl's kind; 0:
+                  * images
+                  */
     double scale;
     fac_nv_heads q, k, v, y;
     fac_nv_mask mask;

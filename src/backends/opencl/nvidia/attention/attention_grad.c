@@ -1,5 +1,5 @@
 /* attention_grad/wgmma: dq, dk and dv from q, k, v, y, dy and the log sum exp of each row of
- * scores, which are made again; see attention.h and kernels/nv_attention_grad.cl. */
+ * scores, which are made again; see attention.h and nv_attention_grad.cl. */
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"

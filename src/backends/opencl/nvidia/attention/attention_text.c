@@ -26,7 +26,8 @@ static const char *const names[] = {
  * it no more than 24. */
 static int registers_of(const fac_nv_attention *a, fac_nv_attention_kernel kernel,
                         const fac_nv_attention_cut *cut) {
-    return cut->groups == 3 ? 160 : kernel == FAC_NV_KEYS && a->d + a->e <= 192 ? 232 : 240;
+    if (cut->groups == 3) return 160;
+    return kernel == FAC_NV_KEYS && a->d + a->e <= 192 ? 232 : 240;
 }
 
 void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows,

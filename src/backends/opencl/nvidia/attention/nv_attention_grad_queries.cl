@@ -35,7 +35,7 @@ INLINE void weights(const args *a, float *s, float c, float n0, float n1, int ro
 }
 
 /* What four warps work with: operands, barriers, numbers of rows; sums, products; of their two rows
- * what delta.cl made. */
+ * what nv_attention_delta.cl made. */
 typedef struct team {
     ulong da_q, da_dy, db_k, db_v, dt_k;
     uint k_full, k_empty, v_full, v_empty, kt_full, kt_empty;

@@ -199,7 +199,8 @@ INLINE size_t mask_row(const args *a, global const MEMORY(M) *mask, int row, int
     return (size_t)(mask + min(row, (int)a->queries - 1) * a->m_row + key0);
 }
 /* A warp's part of the mask, rows from `first` on: whole pieces of 16 bytes, so that a row begins
- * within its first one.  Two lanes for a row, or all lanes for the only one. */
+ * within its first one.  Two lanes for a row, or all lanes for the only one.  Through the first
+ * cache: a table that all windows share has few lines in the second one, where all would wait. */
 INLINE void bring_mask(const args *a, uint to, global const MEMORY(M) *mask, int first, int key0,
                        int lane) {
     const int r = MASK_ROWS == 1 ? 0 : lane >> 1, lanes = 32 / MASK_ROWS;
@@ -208,8 +209,8 @@ INLINE void bring_mask(const args *a, uint to, global const MEMORY(M) *mask, int
     UNROLL for (int i = 0; i < (MASK_ROW / 16 + lanes - 1) / lanes; i++) {
         const int c = 16 * (lane % lanes + i * lanes);
         if (c < MASK_ROW)
-            nv_copy16(to + r * MASK_ROW + c, (global const uchar *)(at & ~(size_t)15) + c,
-                      clamp(bytes - c, 0, 16));
+            nv_copy16_near(to + r * MASK_ROW + c, (global const uchar *)(at & ~(size_t)15) + c,
+                           clamp(bytes - c, 0, 16));
     }
 }
 /* Scores begin with it, in units of products. */

@@ -72,7 +72,7 @@ fac_nv_ends fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f);
 /* ---- conv_moments.c: mean and variance of what a convolution makes, or the sums of
  * conv2d_grad_x_norm ----
  *
- * Kernels leave those of 64 rows each, kernels/nv_moments.cl, as [part][mean, m2 or the
+ * Kernels leave those of 64 rows each, nv_moments.cl, as [part][mean, m2 or the
  * sums][channels] and after them [part] counts; one more launch joins them. */
 enum {
     FAC_NV_PART_ROWS = 64,

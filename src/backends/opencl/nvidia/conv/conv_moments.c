@@ -1,4 +1,4 @@
-/* Joining the moments and sums of parts: see conv.h and kernels/nv_moments_end.cl. */
+/* Joining the moments and sums of parts: see conv.h and nv_moments_end.cl. */
 #include <math.h>
 #include "backends/opencl/nvidia/conv/conv.h"
 #include "base/error.h"

@@ -11,7 +11,7 @@ enum {
     PAD = 4,
     TAPS = 64,
     ROWS_BITS = 3
-}; /* PAD, TAPS: as kernels/nv_pack.cl has them */
+}; /* PAD, TAPS: as nvidia/unit/nv_pack.cl has them */
 
 static bool is_half(const fac_nv_packing *k) {
     return k->mode == FAC_NV_BF16 || k->mode == FAC_NV_F16;

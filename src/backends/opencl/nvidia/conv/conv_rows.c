@@ -1,7 +1,7 @@
 /* conv/wgmma: convolutions forward and by x on sm_90's matrix units, of any window, stride,
- * dilation and padding; see kernels/nv_conv_rows.cl.  Weights are packed once; where they change in
- * the run, as a step of it.  conv/mma is the same on mma.sync: kernels/nv_mma_conv.cl, cut by
- * mma_conv_tiles.c; conv/warps for few pixels: kernels/nv_conv_warps.cl, conv_warps.h. */
+ * dilation and padding; see nv_conv_rows.cl.  Weights are packed once; where they change in
+ * the run, as a step of it.  conv/mma is the same on mma.sync: nv_mma_conv.cl, cut by
+ * mma_conv_tiles.c; conv/warps for few pixels: nv_conv_warps.cl, conv_warps.h. */
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/conv/conv_warps.h"
 #include "backends/opencl/nvidia/unit/pack.h"
@@ -39,7 +39,8 @@ static bool is_half(const fac_nv_conv *c) {
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 static int items_of(const fac_nv_conv *c, const fac_nv_tile *t) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
-    return t->warps ? 32 * t->warps : t->warp_rows ? fac_mma_items(&m) : 128 * t->c.teams;
+    if (t->warps) return 32 * t->warps;
+    return t->warp_rows ? fac_mma_items(&m) : 128 * t->c.teams;
 }
 static int64_t columns_of(const fac_nv_rows *r) {
     return (int64_t)r->c.groups * fac_nv_row_tiles(&r->c, &r->t.k);

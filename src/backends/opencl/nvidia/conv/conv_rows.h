@@ -1,4 +1,4 @@
-/* Convolutions by kernels/nv_conv_rows.cl: how they are cut into tiles, and one of them ready to
+/* Convolutions by nv_conv_rows.cl: how they are cut into tiles, and one of them ready to
  * run. */
 #ifndef FACULA_OPENCL_NVIDIA_CONV_ROWS_H
 #define FACULA_OPENCL_NVIDIA_CONV_ROWS_H

@@ -1,5 +1,5 @@
 /* conv/wgmma_stream: convolutions on wgmma by groups that stay and take tile after tile, both
- * operands in local memory (kernels/nv_conv_stream.cl).  What its solver (conv_stream.c), its text
+ * operands in local memory (nv_conv_stream.cl).  What its solver (conv_stream.c), its text
  * and its choice of tiles (conv_stream_tiles.c) share. */
 #ifndef FACULA_OPENCL_NVIDIA_CONV_STREAM_H
 #define FACULA_OPENCL_NVIDIA_CONV_STREAM_H
@@ -47,7 +47,7 @@ bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to);
 static inline int fac_nv_stream_launches(const fac_nv_stream *q) {
     return q->joined ? 1 : q->c.phases;
 }
-/* Positions that tiles run over (kernels/nv_conv_stream.cl): of a line, an image and all images; of
+/* Positions that tiles run over (nv_conv_stream.cl): of a line, an image and all images; of
  * a tile. */
 typedef struct fac_nv_stream_places {
     int32_t line, image, tile;

@@ -1,5 +1,5 @@
 /* conv2d_max_pool on conv/wgmma_stream: its tiles, and the positions that they run over
- * (kernels/nv_conv_stream_pool.cl). */
+ * (nv_conv_stream_pool.cl). */
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 
 /* Letters as in conv_stream_tiles.c.  Two teams where a tile is short, as one finishes while the

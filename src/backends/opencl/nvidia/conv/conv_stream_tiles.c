@@ -91,7 +91,8 @@ static double measured(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
     if (!t->halo) return 1;
     if (q->c.pooled) return t->bn == 64 ? (shared ? 1.2 : 1.15) : shared ? 1 : 0.93;
     if (t->bn == 64) return t->consumers == 3 ? 1.2 : t->slots ? 1.2 : 1.1;
-    return shared ? 0.91 : t->bn == 256 ? 0.91 : 0.9;
+    if (shared) return 0.91;
+    return t->bn == 256 ? 0.91 : 0.9;
 }
 
 /* Clocks for each byte of results on the way out.  Directly, wide tiles have few registers left for

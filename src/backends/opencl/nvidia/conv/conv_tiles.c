@@ -1,4 +1,4 @@
-/* How convolutions are cut for kernels/nv_conv_rows.cl: see conv_rows.h.
+/* How convolutions are cut for nv_conv_rows.cl: see conv_rows.h.
  *
  * By an estimate: rounds of tiles over the units, each as long as its products at the rate that so
  * many teams reach, or as waiting for pixels takes, and as storing its results.  Few tiles are
@@ -66,7 +66,8 @@ static bool is_half(const fac_nv_conv *c) {
     return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16;
 }
 static const fac_nv_cut *cuts(const fac_nv_conv *c) {
-    return c->mode == FAC_NV_3XTF32 ? triple : is_half(c) ? half : single;
+    if (c->mode == FAC_NV_3XTF32) return triple;
+    return is_half(c) ? half : single;
 }
 
 int fac_nv_tile_variants(const fac_nv_conv *c) {
@@ -88,7 +89,8 @@ static int room_for(const fac_nv_tile *t, const fac_nv_conv *c) {
     const int items = 128 * t->c.teams, local = t->c.stages * fac_nv_tile_bytes(&t->k) + 2048;
     const int by_registers = REGISTERS / (items * ((registers_of(t, c) + 7) / 8 * 8));
     const int n = by_registers < LOCAL_BYTES / local ? by_registers : LOCAL_BYTES / local;
-    return n < 1 ? 1 : n * items > 2048 ? 2048 / items : n;
+    if (n < 1) return 1;
+    return n * items > 2048 ? 2048 / items : n;
 }
 
 /* Extras that differ between pixels; bits are few bytes. */

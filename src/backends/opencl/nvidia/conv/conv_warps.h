@@ -1,4 +1,4 @@
-/* conv/warps: conv/wgmma's problems of few pixels, for which kernels/nv_conv_warps.cl is done
+/* conv/warps: conv/wgmma's problems of few pixels, for which nv_conv_warps.cl is done
  * sooner.  It is the solver of conv_rows.c with another kernel; what is here cuts problems for it
  * and writes its letters. */
 #ifndef FACULA_OPENCL_NVIDIA_CONV_WARPS_H

@@ -1,4 +1,4 @@
-/* How convolutions of few pixels are cut for kernels/nv_conv_warps.cl.
+/* How convolutions of few pixels are cut for nv_conv_warps.cl.
  *
  * By an estimate: a unit runs some groups at once, in turns; each takes a while to start and to
  * end, one wait for memory for each DEPTH k-tiles of a warp, and as long as its bytes take on their
@@ -62,7 +62,8 @@ static int registers_of(const fac_nv_conv *c, const fac_nv_tile *t, int row) {
               most = 65536 / (32 * t->warps);
     const int all = t->depth * loads * (t->rows / 2 + parts * t->c.columns / 2) +
                     t->rows * t->c.columns / 32 + 40;
-    return all < most ? (all < 255 ? all : 255) : most;
+    if (!(all < most)) return most;
+    return all < 255 ? all : 255;
 }
 
 static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f,

@@ -1,5 +1,5 @@
 /* conv/winograd_wgmma: 3 x 3 convolutions of stride 1 and their gradients by x with a quarter of
- * the multiplications, those on matrix units by split numbers (3XTF32): kernels/nv_winograd.cl. The
+ * the multiplications, those on matrix units by split numbers (3XTF32): nv_winograd.cl. The
  * 36 products are one convolution of 1 x 1 with 36 times the groups, whose pixels are tiles;
  * weights are transformed while they are packed for it.
  *
@@ -10,6 +10,7 @@
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"
+#include "base/clamp.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -89,7 +90,7 @@ static bool settle(const fac_opencl *o, fac_problem *p, plan *q) {
         POINTS * rows_of(c) > INT32_MAX / 64)
         return false;
     q->images = (int64_t)(slice(c, p->variant) / image);
-    q->images = q->images < 1 ? 1 : q->images > g->N ? g->N : q->images;
+    q->images = fac_clamp(q->images, 1, g->N);
     const int64_t slices = (g->N + q->images - 1) / q->images;
     q->images = (g->N + slices - 1) / slices;
     const size_t count = (size_t)(q->images * q->down * q->across) * POINTS * sizeof(float);

@@ -1,4 +1,4 @@
-/* How convolutions are cut for kernels/nv_mma_conv.cl.
+/* How convolutions are cut for nv_mma_conv.cl.
  *
  * By an estimate as that of conv_tiles.c: rounds of tiles over the units, each as long as its
  * products or as its copies take, and as storing its results.  Stages are as many as local memory
@@ -58,7 +58,8 @@ static bool is_half(const fac_nv_conv *c) {
     return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16;
 }
 static const cut *cuts(const fac_nv_conv *c) {
-    return c->mode == FAC_NV_3XTF32 ? triple : is_half(c) ? half : single;
+    if (c->mode == FAC_NV_3XTF32) return triple;
+    return is_half(c) ? half : single;
 }
 /* f32 stays f32 in local memory, a first layer's few channels become it. */
 static bool is_float(const fac_nv_conv *c) { return c->few || c->r.dtype == FAC_F32; }

@@ -126,7 +126,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-/* As kernels/nv_conv_grad_w.cl has them. */
+/* As nv_conv_grad_w.cl has them. */
 static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl_call *call) {
     const fac_conv_geom *g = &q->g;
     /* of few channels, dw's rows are as they lie: channels of one tap */
@@ -192,7 +192,7 @@ fac_status fac_nv_grad_w_add_sum(fac_opencl *o, const fac_problem *p, const fac_
     return FAC_OK;
 }
 
-/* What the groups of a tile tell each other (kernels/nv_conv_grad_w.cl): a word for each tile, a
+/* What the groups of a tile tell each other (nv_conv_grad_w.cl): a word for each tile, a
  * flag for each group; zero at first. */
 static fac_status add_words(fac_opencl *o, const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c,
                             fac_cl_plan *plan, fac_error *err) {

@@ -1,5 +1,6 @@
 /* How gradients by weights are cut, and the text of their kernels: see grad_w.h. */
 #include <string.h>
+#include "base/clamp.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/nvidia/grad_w/grad_w.h"
 #include "backends/opencl/nvidia/unit/speed.h"
@@ -194,7 +195,7 @@ static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int round
     const int64_t tiles = c->tiles_m * c->tiles_n * q->g.groups,
                   most = parts(c->positions, 4 * block);
     int64_t splits = rounds * (int64_t)o->limits.units / tiles;
-    splits = splits < 1 ? 1 : splits < most ? splits : most;
+    splits = fac_clamp(splits, 1, most);
     c->each = parts(parts(c->positions, splits), block) * block;
     c->splits = parts(c->positions, c->each);
     /* a tile of one tap of several writes far apart: worth a launch of its own when a group would
@@ -255,7 +256,8 @@ size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
 /* ---- text ---- */
 
 static int multipliers(const fac_nv_grad_w_cut *c) {
-    return c->few ? 128 * c->columns : c->taps ? 384 : 256;
+    if (c->few) return 128 * c->columns;
+    return c->taps ? 384 : 256;
 }
 
 int fac_nv_grad_w_items(const fac_nv_grad_w_cut *c) { return multipliers(c) + c->fillers; }

@@ -1,5 +1,5 @@
 /* conv/mma_grad_w: gradients of two- and three-dimensional convolutions by their weights on
- * mma.sync: kernels/nv_mma_grad_w.cl leaves parts of the sums, which the kernel of
+ * mma.sync: nv_mma_grad_w.cl leaves parts of the sums, which the kernel of
  * conv/wgmma_grad_w adds (grad_w.h). */
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/nvidia/conv/conv.h"
@@ -7,6 +7,7 @@
 #include "backends/opencl/nvidia/grad_w/mma_grad_w.h"
 #include "backends/opencl/nvidia/unit/speed.h"
 #include "opencl_solvers.h"
+#include "base/clamp.h"
 #include "base/error.h"
 #include "cl_nv_common.h"
 #include "cl_nv_mma_grad_w.h"
@@ -36,7 +37,8 @@ static const fac_mma_grad_w_kind sixteens[] = { { 128, 128, 64, 64, 32, 220, 0.5
 enum { KINDS = 5, STAGES = 4 };
 
 static const fac_mma_grad_w_kind *kinds_of(const fac_nv_grad_w *q) {
-    return q->mode == FAC_NV_3XTF32 ? three : halves(q) ? sixteens : floats;
+    if (q->mode == FAC_NV_3XTF32) return three;
+    return halves(q) ? sixteens : floats;
 }
 
 int fac_mma_grad_w_variants(void) { return 2 * KINDS; }
@@ -68,7 +70,7 @@ static bool cut(fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds,
                   slots = (int64_t)o->limits.units * room;
     if (!room) return false;
     int64_t splits = rounds * slots / tiles, least = parts(pixels, 8 * k->pixels);
-    splits = splits < 1 ? 1 : splits < least ? splits : least;
+    splits = fac_clamp(splits, 1, least);
     c->each = parts(parts(pixels, splits), k->pixels) * k->pixels;
     c->splits = parts(pixels, c->each);
     const double busy_share = room * c->items < 256 ? fac_nv_grad_w_speeds.mma_idle : 1;
@@ -135,7 +137,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     return true;
 }
 
-/* As kernels/nv_mma_grad_w.cl has them. */
+/* As nv_mma_grad_w.cl has them. */
 static void add_sizes(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fac_cl_call *call) {
     const fac_conv_geom *g = &q->g;
     const fac_nv_divisor high = fac_nv_divide_wide((uint32_t)g->P),

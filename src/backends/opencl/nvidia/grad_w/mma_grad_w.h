@@ -1,4 +1,4 @@
-/* Gradients of convolutions by their weights on mma.sync (kernels/nv_mma_grad_w.cl): how the sum is
+/* Gradients of convolutions by their weights on mma.sync (nv_mma_grad_w.cl): how the sum is
  * cut, and the text. */
 #ifndef FACULA_OPENCL_NVIDIA_MMA_GRAD_W_H
 #define FACULA_OPENCL_NVIDIA_MMA_GRAD_W_H

@@ -139,7 +139,7 @@ static fac_status make_images(fac_opencl *o, const plan *q, const fac_nv_side *s
                   .terms = (int32_t)m->r.s.K,
                   .k_tiles = (int32_t)m->k_tiles,
                   .blocks = (int32_t)s->blocks };
-    const size_t lines = s->tile < 64 ? (size_t)s->tile : 64;
+    const size_t lines = (size_t)fac_nv_matmul_lines(s->tile);
     size_t matrices = 1;
     for (int k = 0; k < FAC_CL_BATCH; k++) {
         w.z[k] = s->z[k];

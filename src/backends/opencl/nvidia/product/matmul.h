@@ -1,4 +1,4 @@
-/* Matrix products on wgmma (kernels/nv_matmul.cl) and on mma.sync (kernels/nv_mma_matmul.cl): how a
+/* Matrix products on wgmma (nv_matmul.cl) and on mma.sync (nv_mma_matmul.cl): how a
  * product of gemm.h is cut, and how its operands get there.
  *
  * An operand of the tile's rows or columns comes as images of k-tiles, made once for parameters,
@@ -67,6 +67,12 @@ bool fac_mma_matmul_cut(fac_opencl *o, int k, fac_nv_matmul *m);
 void fac_mma_matmul_text(const fac_nv_matmul *m, fac_text *to);
 static inline int fac_mma_matmul_items(const fac_nv_matmul *m) {
     return 32 * (m->cut.rows / m->warp_rows) * (m->cut.columns / m->warp_columns);
+}
+
+/* Rows of a tile that a group of items packs: tiles are made of whole ones. */
+static inline int fac_nv_matmul_lines(int tile) {
+    if (tile < 64) return tile;
+    return tile % 64 ? 32 : 64;
 }
 
 /* matmul_text.c: false: no memory, or a body that cannot be written */

@@ -14,9 +14,11 @@ enum {
 
 /* Tiles by mode; what fits the 227 KiB of local memory and the registers of two consumers.  Shares
  * are measured on an H200 on large matrices. */
-static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 }, { 256, 128, 4, 1, 0.77 },
-                                     { 128, 128, 6, 1, 0.7 },  { 128, 64, 8, 1, 0.55 },
-                                     { 128, 192, 5, 1, 0.75 }, { 128, 96, 7, 1, 0.6 } };
+static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 },
+                                     { 256, 128, 4, 1, 0.77 },
+                                     { 128, 128, 6, 1, 0.7 },
+                                     { 128, 64, 8, 1, 0.55 },
+                                     { 128, 192, 5, 1, 0.75 } };
 /* These are each one consumer's. */
 static const fac_nv_cut owned[] = {
     { 128, 128, 6, 1, 0.7 }, { 128, 96, 7, 1, 0.6 }, { 128, 64, 8, 1, 0.55 }, { 64, 256, 5, 1, 0.7 }
@@ -69,7 +71,8 @@ static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
     const bool turns =
         half ? s->tile >= 64 && !(s->tile & (s->tile - 1)) : s == &m->p && s->tile == 128;
     const bool columns = turns && s->row == 1 && s->rows % chunk == 0;
-    return columns && steps_by(s, K > 1 ? s->term : 0, chunk) ? FAC_NV_COLUMNS : FAC_NV_IMAGES;
+    if (columns && steps_by(s, K > 1 ? s->term : 0, chunk)) return FAC_NV_COLUMNS;
+    return FAC_NV_IMAGES;
 }
 
 static fac_nv_side side_of(const fac_nv_matmul *m, int input) {

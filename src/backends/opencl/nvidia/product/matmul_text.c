@@ -1,4 +1,4 @@
-/* The texts of kernels/nv_matmul.cl and nv_matmul_pack.cl: see matmul.h. */
+/* The texts of nv_matmul.cl and nv_matmul_pack.cl: see matmul.h. */
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "cl_gemm_common.h"
@@ -80,10 +80,11 @@ bool fac_nv_matmul_pack_text(const fac_nv_matmul *m, const fac_nv_side *s, fac_t
                    fac_cl_in_memory(t), name, name);
     fac_text_print(to, "#define PAIR(a, b) nv_pack_%s(a, b)\n",
                    m->mode == FAC_NV_F16 ? "f16" : "bf16");
-    fac_text_print(to,
-                   "#define ROWS %d\n#define PERMUTED %d\n#define MAKE %d\n#define ALONG_K "
-                   "%d\n#define FOURS %d\n",
-                   s->tile, s->permuted, s->make, s->along_k, s->fours);
+    fac_text_print(
+        to,
+        "#define ROWS %d\n#define LINES %d\n#define PERMUTED %d\n#define MAKE %d\n#define ALONG_K "
+        "%d\n#define FOURS %d\n",
+        s->tile, fac_nv_matmul_lines(s->tile), s->permuted, s->make, s->along_k, s->fours);
     fac_text_add(to, fac_kernel_nv_matmul_pack);
     return !to->failed;
 }

@@ -1,4 +1,4 @@
-/* Tiles of matrix products on mma.sync (kernels/nv_mma_matmul.cl): see matmul.h. */
+/* Tiles of matrix products on mma.sync (nv_mma_matmul.cl): see matmul.h. */
 #include <string.h>
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "backends/opencl/nvidia/unit/mma.h"

@@ -12,7 +12,7 @@
  *   MEM, HALF       elements in local memory: float, or of 16 bits
  *   SPLIT           each float is high + low: low high + high low + high high, carried on in f32
  *                   after PROMOTE k-tiles, since the units cut off what they add
- *   P_FROM, Q_FROM  IMAGES (kernels/nv_matmul_pack.cl) by one bulk copy a k-tile, or matrices by
+ *   P_FROM, Q_FROM  IMAGES (nv_matmul_pack.cl) by one bulk copy a k-tile, or matrices by
  *                   16-byte copies whose terms (ROWS) or rows (COLUMNS) are neighbours
  *   WGMMA(d, p, q)  the instruction
  *   PARTS           the terms are done in parts, by several groups: the last of them adds up all,

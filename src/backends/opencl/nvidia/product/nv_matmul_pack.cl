@@ -3,7 +3,8 @@
  * outside of the matrix zero.
  *
  *   MEM, LOAD(p, i)  elements of the matrix as floats
- *   ROWS             of a tile;  PERMUTED: in the order in which lanes hold four neighbours
+ *   ROWS             of a tile;  LINES: those of a group of items;  PERMUTED: in the order in
+ *                    which lanes hold four neighbours
  *   MAKE             FLOATS as they are, ROUNDED to TF32, SPLIT into high and low parts (two
  *                    tiles), HALVES: PAIR(a, b)
  *   ALONG_K          terms are neighbours in memory, else rows;  FOURS: read by fours, LOAD4(v,
@@ -14,7 +15,6 @@
 #define HALVES 3
 #define CHUNK (MAKE == HALVES ? 8 : 4)
 #define TERMS (8 * CHUNK)
-#define LINES (ROWS < 64 ? ROWS : 64) /* rows of a group */
 #define ITEMS 256
 
 typedef struct {

@@ -1,5 +1,5 @@
 /* Relays on NVIDIA GPUs: many steps of a run in one launch, by a persistent kernel
- * (kernels/nv_relay.cl).  What a step is, its leg, its solver says when it makes its plan; relay.c
+ * (nv_relay.cl).  What a step is, its leg, its solver says when it makes its plan; relay.c
  * puts legs into a table and runs them, relay_text.c writes the kernel for those that a relay has.
  *
  * A relay needs all its groups at once on the device, one for each compute unit; so only one may
@@ -16,7 +16,7 @@ enum { FAC_NV_RELAY_WARPS = 8, FAC_NV_RELAY_MOST = 72 };
 /* Operands of a leg. */
 enum { FAC_NV_X, FAC_NV_W, FAC_NV_Y, FAC_NV_BIAS, FAC_NV_ADD, FAC_NV_LEG_OPERANDS };
 
-/* As kernels/nv_relay.cl has it. */
+/* As nv_relay.cl has it. */
 typedef struct fac_nv_leg {
     int64_t at[FAC_NV_LEG_OPERANDS]; /* bytes: after the operand, in the table after its buffer */
     int32_t base[FAC_NV_LEG_OPERANDS];

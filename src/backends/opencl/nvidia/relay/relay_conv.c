@@ -1,5 +1,5 @@
 /* conv/relay and product/relay: convolutions of few pixels and linear layers of few rows as legs of
- * a relay (kernels/nv_relay_conv.cl).  A linear layer is a 1 x 1 convolution of images of one
+ * a relay (nv_relay_conv.cl).  A linear layer is a 1 x 1 convolution of images of one
  * pixel. */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* depthwise/relay, pool/relay and mean/relay: legs whose items make four channels of a pixel
- * (kernels/nv_relay_depthwise.cl, nv_relay_pool.cl).  The mean of whole planes is a pool with one
+ * (nv_relay_depthwise.cl, nv_relay_pool.cl).  The mean of whole planes is a pool with one
  * window. */
 #include <limits.h>
 #include <string.h>

@@ -15,7 +15,8 @@
 enum { FUNCTIONS = 32 }; /* of a body at most */
 
 static const char *name_of(fac_dtype t) {
-    return t == FAC_F16 ? "f16" : t == FAC_BF16 ? "bf16" : "f32";
+    if (t == FAC_F16) return "f16";
+    return t == FAC_BF16 ? "bf16" : "f32";
 }
 static const char *memory_of(fac_dtype t) { return t == FAC_F32 ? "float" : "ushort"; }
 

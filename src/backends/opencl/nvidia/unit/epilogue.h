@@ -67,7 +67,7 @@ bool fac_nv_ends_read(fac_problem *p, const fac_cl_product *r, const fac_nv_unli
 /* Lays x out with all channels of a pixel side by side. */
 void fac_nv_lay_last(fac_operand *x);
 
-/* Adds the definitions above, for a text that begins with kernels/nv_common.cl.  false: no memory,
+/* Adds the definitions above, for a text that begins with nv_common.cl.  false: no memory,
  * or a body that cannot be written. */
 bool fac_nv_epilogue_text(const fac_cl_product *r, const fac_nv_ends *e, bool fp64, fac_text *to);
 #endif

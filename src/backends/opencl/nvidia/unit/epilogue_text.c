@@ -6,7 +6,8 @@
 
 static bool is_half(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }
 static const char *name_of(fac_dtype t) {
-    return t == FAC_F16 ? "f16" : t == FAC_BF16 ? "bf16" : "f32";
+    if (t == FAC_F16) return "f16";
+    return t == FAC_BF16 ? "bf16" : "f32";
 }
 static bool is_known(fac_dtype t) { return t == FAC_F32 || is_half(t); }
 

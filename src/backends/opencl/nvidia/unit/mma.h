@@ -20,7 +20,7 @@ double fac_mma_handicap(fac_opencl *o);
  * for; 0: not one. */
 int fac_mma_room(fac_opencl *o, int items, size_t local, int registers);
 
-/* The letters of kernels/nv_mma_tiles.cl. */
+/* The letters of nv_mma_tiles.cl. */
 typedef struct fac_mma_tile {
     int rows, columns, warp_rows, warp_columns, a_row, b_row;
     fac_nv_mode mode;

@@ -51,7 +51,7 @@ fac_nv_divisor fac_nv_divide_wide(uint32_t d);
 
 /* ---- maps.c ---- */
 
-/* The kind of tensor maps that the device has (MAPS of kernels/nv_maps.cl), 0: none; bytes of
+/* The kind of tensor maps that the device has (MAPS of nv_maps.cl), 0: none; bytes of
  * scratch memory that so many of each group of items take, a group for each compute unit, wherever
  * they begin. */
 int fac_nv_maps_of(fac_opencl *o);

@@ -1,4 +1,4 @@
-/* Packing of weights (conv.h) as kernels/nv_pack.cl is told of it: by phases, one launch each, or
+/* Packing of weights (conv.h) as nv_pack.cl is told of it: by phases, one launch each, or
  * many of many weights in one. */
 #ifndef FACULA_OPENCL_NVIDIA_PACK_H
 #define FACULA_OPENCL_NVIDIA_PACK_H

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "fresh_seed.h"
 #undef fail /* the command has a function of this name */
-#include "../../cli/common/names.c"
+#include "../../../cli/common/names.c"
 #undef printf
 
 static void ordinary_names_stay(void **state) {

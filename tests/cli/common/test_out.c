@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 #undef fail /* the command has a function of this name */
-#include "../../cli/common/out.c"
+#include "../../../cli/common/out.c"
 #undef printf
 #undef fprintf
 #undef fputs
