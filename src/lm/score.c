@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "lm/lm.h"
+#include "tensor/mirror.h"
 #include "tensor/tensor_internal.h"
 
 typedef struct sums {
@@ -33,10 +34,10 @@ static fac_status window_of(fac_program *p, const int32_t *ids, int64_t n, int64
     fac_status status = fac_tensor_begin_write(in, &data, err);
     for (int64_t k = 0; k < n && !status; k++) ((int64_t *)data)[k] = ids[k];
     if (!status) status = fac_program_run(p, &in, &out, err);
+    if (!status) status = fac_storage_home(out->storage, err);
     const float *y = status ? NULL : fac_tensor_data(out);
     for (int64_t k = from; k < n && y; k++)
         add(to, surprise(y + (k - 1) * vocabulary, vocabulary, ids[k]));
-    if (!status && !y) status = fac_raise(err, FAC_E_DEVICE, "the logits cannot be read");
     fac_tensor_free(in);
     fac_tensor_free(out);
     return status;

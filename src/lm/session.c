@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "lm/session.h"
+#include "tensor/mirror.h"
 #include "tensor/tensor_internal.h"
 
 enum { CHUNKS = FAC_SESSION_CHUNKS };
@@ -144,8 +145,8 @@ static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
     FAC_TRY(fac_session_grow(s, rows_for(s, c), err));
     FAC_TRY(fill(s, c, err));
     FAC_TRY(fac_program_run(s->program, s->in[c], &s->out, err));
+    FAC_TRY(fac_storage_home(s->out->storage, err));
     const float *y = fac_tensor_data(s->out);
-    if (!y) return fac_raise(err, FAC_E_DEVICE, "the logits cannot be read");
     s->runs++;
     s->last = c;
     for (int b = 0; b < s->nslots; b++) {
@@ -204,8 +205,8 @@ fac_status fac_session_check(fac_session *s, int at, const float **logits, int64
     fac_tensor *in[5] = { s->in[CHECK][IDS], s->in[CHECK][POSITIONS], s->in[CHECK][AT],
                           s->in[CHECK][LENGTHS], s->rows };
     FAC_TRY(fac_program_run(s->program, in, &s->checked, err));
+    FAC_TRY(fac_storage_home(s->checked->storage, err));
     *logits = fac_tensor_data(s->checked);
-    if (!*logits) return fac_raise(err, FAC_E_DEVICE, "the logits cannot be read");
     fac_sequence_slot *t = &s->slots[at];
     s->runs++;
     *n = t->pending;

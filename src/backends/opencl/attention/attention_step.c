@@ -34,7 +34,7 @@ static bool settle(const fac_opencl *o, fac_problem *p) {
 }
 
 /* The new value is read in whole accesses, as those of the cache are. */
-static bool read(const fac_opencl *o, const fac_problem *p, fac_cl_few *s) {
+static bool read(fac_opencl *o, const fac_problem *p, fac_cl_few *s) {
     const fac_operand *const x[] = { &p->in[STEP_Q], &p->in[STEP_KEYS], &p->in[STEP_VALUES],
                                      &p->out[2] };
     const fac_operand *const all[] = { x[0], x[1], x[2], x[3], &p->in[STEP_V] };
@@ -44,7 +44,7 @@ static bool read(const fac_opencl *o, const fac_problem *p, fac_cl_few *s) {
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
-    const fac_opencl *o = fac_opencl_of(d);
+    fac_opencl *o = fac_opencl_of(d);
     fac_cl_few s;
     if (!settle(o, p) || !read(o, p, &s)) return false;
     offer->seconds = fac_cl_few_seconds(o, p, &s);
