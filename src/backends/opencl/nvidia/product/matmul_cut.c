@@ -20,9 +20,7 @@ static const fac_nv_cut single[] = { { 128, 256, 4, 1, 0.78 },
                                      { 128, 64, 8, 1, 0.55 },
                                      { 128, 192, 5, 1, 0.75 } };
 /* These are each one consumer's. */
-static const fac_nv_cut owned[] = {
-    { 128, 128, 6, 1, 0.7 }, { 128, 96, 7, 1, 0.6 }, { 128, 64, 8, 1, 0.55 }, { 64, 256, 5, 1, 0.7 }
-};
+static const fac_nv_cut owned[] = { { 128, 128, 6, 1, 0.7 }, { 128, 64, 8, 1, 0.55 } };
 static const fac_nv_cut split[] = { { 128, 128, 4, 1, 0.82 }, { 128, 64, 6, 1, 0.65 } };
 static const fac_nv_cut short_single[] = { { 128, 16, 5, 2, 0.2 },
                                            { 128, 32, 5, 2, 0.35 },
