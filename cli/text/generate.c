@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "generate.h"
 #include "json.h"
 #include "words.h"
@@ -66,7 +67,7 @@ static int read_grammar(lm_open_model *to) {
 int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out) {
     fac_error err = { 0 };
     if (!fac_tokenizer_load(given ? given : path, out, &err)) return EXIT_OK;
-    if (given || err.status == FAC_E_IO) return fail(&err);
+    if (given || access(path, F_OK)) return fail(&err);
     return fail_text("%s; --tokenizer FILE names another", err.text);
 }
 

@@ -37,6 +37,35 @@ static const fac_port out[] = {
     { "keys", FAC_FLOATS, 0 }, { "values", FAC_FLOATS, 0 }, { "y", FAC_FLOATS, 0 }, { 0 }
 };
 
+/* B,heads,1,size or B,1,heads size. */
+static bool is_row(const fac_dims *d, int64_t batch, int64_t heads, int64_t size) {
+    if (d->n == 4) return d->d[0] == batch && d->d[1] == heads && d->d[2] == 1 && d->d[3] == size;
+    return d->n == 3 && d->d[0] == batch && d->d[1] == 1 && d->d[2] == heads * size;
+}
+
+static bool is_one_each(const fac_value *x, int64_t batch) {
+    return x && x->type.dims.n == 1 && x->type.dims.d[0] == batch;
+}
+
+/* As rotary has them: P,width/2 and positions B,1, or B,1,width/2. */
+static bool tables_fit(fac_node *n, int64_t batch, int64_t size) {
+    const fac_attention_step_opts *o = n->attrs;
+    const fac_dims *c = &n->in[STEP_COS]->type.dims;
+    const fac_value *positions = n->in[STEP_POSITIONS];
+    const int64_t width = o->width ? o->width : size;
+    if (width % 2 || width > size)
+        return fac_fail(n, FAC_E_SHAPE, "a width of %lld, heads have %lld", (long long)width,
+                        (long long)size);
+    if (!fac_dims_equal(c, &n->in[STEP_SIN]->type.dims) || c->n != (positions ? 2 : 3) ||
+        c->d[c->n - 1] != width / 2)
+        return fac_fail(n, FAC_E_SHAPE, "cos and sin must be P,%lld with positions, else B,1,%lld",
+                        (long long)width / 2, (long long)width / 2);
+    const fac_dims *rows = positions ? &positions->type.dims : c;
+    if (rows->d[0] == batch && rows->d[1] == 1 && (!positions || rows->n == 2)) return true;
+    if (positions) return fac_fail(n, FAC_E_SHAPE, "positions must be B,1 of the batch");
+    return fac_fail(n, FAC_E_SHAPE, "cos and sin must be B,1,width/2 of the batch");
+}
+
 /* Sizes are numbers: the pass that makes these nodes looks at settled graphs. */
 static bool infer(fac_node *n) {
     const fac_attention_step_opts *o = n->attrs;
@@ -50,8 +79,18 @@ static bool infer(fac_node *n) {
         !n->in[STEP_COS] != !n->in[STEP_SIN])
         return fac_fail(n, FAC_E_SHAPE, "caches must have four dims, q three and q_heads, or four");
     const int64_t heads = q->n == 4 ? q->d[1] : o->q_heads;
-    if (k->d[0] != q->d[0] || !k->d[1] || heads % k->d[1] || q->d[q->n == 4 ? 2 : 1] != 1)
+    if (k->d[2] < 1 || v->d[0] != k->d[0] || v->d[1] != k->d[1] || v->d[2] != k->d[2])
+        return fac_fail(n, FAC_E_SHAPE,
+                        "caches must have equally many heads and rows, a row or more");
+    if (!k->d[1] || heads % k->d[1] || !is_row(q, k->d[0], heads, k->d[3]))
         return fac_fail(n, FAC_E_SHAPE, "q must have one row, and heads that share those of keys");
+    if (!is_row(&n->in[STEP_K]->type.dims, k->d[0], k->d[1], k->d[3]) ||
+        !is_row(&n->in[STEP_V]->type.dims, k->d[0], k->d[1], v->d[3]))
+        return fac_fail(n, FAC_E_SHAPE, "the new key and value must be a row of the caches");
+    for (int i = 0; i < 2; i++)
+        if (!is_one_each(n->in[i ? STEP_LENGTHS : STEP_AT], k->d[0]))
+            return fac_fail(n, FAC_E_SHAPE, "at and lengths have a number for each sequence");
+    if (n->in[STEP_COS] && !tables_fit(n, k->d[0], k->d[3])) return false;
     n->out[0]->type = n->in[STEP_KEYS]->type;
     n->out[1]->type = n->in[STEP_VALUES]->type;
     n->out[2]->type =

@@ -206,9 +206,7 @@ static void begin(void) {
     swapcontext(&items[now].at, &home);
 }
 
-/* 0: all ran to their end; 1: no item can go on. */
-int machine_run(const size_t *groups, int each, const long *numbers, void *const *memory);
-int machine_run(const size_t *groups, int each, const long *numbers, void *const *memory) {
+static int run(const size_t *groups, int each, const long *numbers, void *const *memory) {
     const size_t all = groups[0] * groups[1] * groups[2];
     words = numbers;
     buffers = memory;
@@ -240,4 +238,15 @@ int machine_run(const size_t *groups, int each, const long *numbers, void *const
         if (left) return 1;
     }
     return 0;
+}
+
+/* 0: all ran to their end; 1: no item can go on. */
+int machine_run(const size_t *groups, int each, const long *numbers, void *const *memory);
+int machine_run(const size_t *groups, int each, const long *numbers, void *const *memory) {
+    const int result = run(groups, each, numbers, memory);
+    for (int i = 0; i < each; i++) {
+        free(items[i].stack);
+        items[i].stack = NULL;
+    }
+    return result;
 }
