@@ -137,9 +137,12 @@ def inference(model, batch, precision, form):
 def training(model, batch, precision):
     form = next(p for p in model.parameters() if p.dim() == 4)
     form = torch.channels_last if form.is_contiguous(memory_format=torch.channels_last) else torch.contiguous_format
-    x = images(batch).to(memory_format=form)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    labels, loss = torch.randint(0, 1000, (batch,), device="cuda"), torch.nn.CrossEntropyLoss()
+    return training_step(model, images(batch).to(memory_format=form), torch.randint(0, 1000, (batch,), device="cuda"), precision)
+
+
+def training_step(model, x, labels, precision, lr=1e-3):
+    """A step of Adam on this batch."""
+    optimizer, loss = torch.optim.Adam(model.parameters(), lr=lr, fused=True), torch.nn.CrossEntropyLoss()
 
     def step():
         optimizer.zero_grad(set_to_none=True)

@@ -35,7 +35,7 @@ import numpy
 import torch
 import torchvision
 
-from gpu_networks import arithmetic, error_of
+from gpu_networks import arithmetic, error_of, training_step
 from timing import Facula, rival_ms
 
 TOKENS = {"bert_base": 128, "bert_base_512": 512, "gpt2": 128, "gpt2_1024": 1024}
@@ -117,17 +117,8 @@ def inference(model, x, precision):
 
 
 def training(model, x, precision):
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-5, fused=True)
-    loss, labels = torch.nn.CrossEntropyLoss(), torch.randint(0, 768, (len(x),), device="cuda")
-
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        with arithmetic(precision):
-            value = loss(model(x).float(), labels)
-        value.backward()
-        optimizer.step()
-
-    return step
+    labels = torch.randint(0, 768, (len(x),), device="cuda")
+    return training_step(model, x, labels, precision, lr=1e-5)
 
 
 def cell(a, name, batch, precision, train, model, x, facula, before, exact, folder):
