@@ -80,14 +80,14 @@ static inline fac_layout place(const fac_dims *d, bool gaps) {
     for (int k = d->n - 1; gaps && k >= 0; k--) {
         step += (int64_t)(fac_random_bits(seed, ++stream, 0) % 3);
         l.stride[k] = step;
-        step *= d->d[k] ? d->d[k] : 1;
+        if (d->d[k] > 0) step *= d->d[k]; /* a size that contents decide is negative */
     }
     if (channels_last && d->n >= 3) {
         step = l.stride[1] = 1;
         step *= d->d[1] + (slices ? 8 * (int64_t)(fac_random_bits(seed, ++stream, 0) % 3) : 0);
         for (int k = d->n - 1; k != 1; k = k == 2 ? 0 : k == 0 ? 1 : k - 1) {
             l.stride[k] = step;
-            step *= d->d[k];
+            if (d->d[k] >= 0) step *= d->d[k];
         }
     }
     l.offset = gaps ? 5 : !slices ? 0 : d->n < 3 ? 3 : 8;
