@@ -173,13 +173,7 @@ INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int ki
         unsigned m[FAC_BIT_THRESHOLDS], bits[FAC_BIT_PLANES] = { 0 };
         UNROLL
         for (int k = 0; k < thresholds; k++) m[k] = at_least(d, limit[k]);
-        if (kind == ANY)
-            bits_of(l, m, bits);
-        else if (kind == TWO) {
-            bits[0] = m[0] ^ m[1] ^ m[2];
-            bits[1] = m[1];
-        } else
-            bits[0] = m[0];
+        bits_as(l, kind, m, bits);
         UNROLL
         for (int j = 0; j < of_codes; j++)
             put_bits(q + p * q_pixel + j * q_plane, shift, bits[j], valid);

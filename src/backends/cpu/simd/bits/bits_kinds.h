@@ -34,6 +34,18 @@ INLINE void bits_of(const fac_bit_levels *l, const unsigned m[FAC_BIT_THRESHOLDS
 /* What activations mostly are: signs; one plane of one threshold; two of three, whose codes
  * grow. */
 enum { ANY, SIGNS, ONE, TWO };
+
+/* bits_of, where the kind is known. */
+INLINE void bits_as(const fac_bit_levels *l, const int kind, const unsigned *m, unsigned *bits) {
+    if (kind == ANY)
+        bits_of(l, m, bits);
+    else if (kind == TWO) {
+        bits[0] = m[0] ^ m[1] ^ m[2];
+        bits[1] = m[1];
+    } else
+        bits[0] = m[0];
+}
+
 static int kind_of(const fac_bit_levels *l) {
     if (l->sign) return SIGNS;
     if (l->start) return ANY;

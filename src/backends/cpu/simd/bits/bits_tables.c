@@ -287,13 +287,7 @@ INLINE_TABLES void compare_as(const fac_bit_compare *t, const int kind, const in
             UNROLL
             for (int i = 0; i < thresholds; i++)
                 m[i] = half_at_least(h, limits + (i + 1) * t->limits_row);
-            if (kind == ANY)
-                bits_of(l, m, bits);
-            else if (kind == TWO) {
-                bits[0] = m[0] ^ m[1] ^ m[2];
-                bits[1] = m[1];
-            } else
-                bits[0] = m[0];
+            bits_as(l, kind, m, bits);
             for (int j = 0; j < planes; j++)
                 t->q[p * t->q_pixel + j * t->q_plane + k] = bits[j] & t->valid[k];
         }

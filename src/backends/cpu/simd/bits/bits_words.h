@@ -26,13 +26,7 @@ INLINE void words_as(const fac_bit_word *t, const int kind, const int thresholds
             m[k] = at_least(d[0], load_counts(limit)) | at_least(d[1], load_counts(limit + VL))
                                                             << VL;
         }
-        if (kind == ANY)
-            bits_of(l, m, bits);
-        else if (kind == TWO) {
-            bits[0] = m[0] ^ m[1] ^ m[2];
-            bits[1] = m[1];
-        } else
-            bits[0] = m[0];
+        bits_as(l, kind, m, bits);
         for (int j = 0; j < of_codes; j++)
             t->q[p * t->q_pixel + j * t->q_plane] = bits[j] & t->valid;
     }
