@@ -8,7 +8,7 @@
 #include "nv_check.h"
 
 static int setup(void **state) {
-    pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.limits = (fac_gpu_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
     return open_device(state);
 }
 

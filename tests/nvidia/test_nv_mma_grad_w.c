@@ -9,7 +9,7 @@
 enum { GOOD = 1, BAD = 2 };
 
 static void pretend(int card) {
-    pretended.limits = (fac_cl_limits){ .units = 108, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.limits = (fac_gpu_limits){ .units = 108, .gpu = true, .group = 1024, .local = 49152 };
     for (int k = 0; k < FAC_CL_PATHS; k++) pretended.paths[k] = BAD;
     pretended.paths[FAC_CL_LOCAL_99] = card > 0 ? GOOD : BAD;
     pretended.paths[FAC_CL_LOCAL_163] = card > 1 ? GOOD : BAD;

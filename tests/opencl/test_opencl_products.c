@@ -283,7 +283,8 @@ static void tiles_of_tuning(void **state) {
                 if (!all && v != 0 && (way || below(6))) continue;
                 snprintf(o->place.vendor, sizeof o->place.vendor, "%s", vendors[v]);
                 o->limits.gpu = !way;
-                const int n = fac_cl_tile_variants(o, FAC_F32, way ? FAC_CL_VECTOR : FAC_CL_TILED),
+                const int n = fac_gpu_tile_variants(&o->limits, FAC_F32,
+                                                    way ? FAC_GPU_VECTOR : FAC_GPU_TILED),
                           only = 1 + below(n);
                 int took = 0;
                 assert_true(n > 1);

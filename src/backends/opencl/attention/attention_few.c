@@ -4,7 +4,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/attention/attention_few.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "backends/opencl/reduce/fold.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
@@ -51,7 +51,7 @@ bool fac_cl_few_read(fac_opencl *o, const fac_problem *p, const fac_operand *con
 double fac_cl_few_seconds(const fac_opencl *o, const fac_problem *p, const fac_cl_few *s) {
     const double pairs = (double)(s->batch * s->q.heads) * (double)(s->q.rows * s->k.rows);
     return fac_cl_price(o, p, 1) +
-           2 * pairs * (double)(s->q.size + s->v.size) / (0.1 * fac_cl_flops(o));
+           2 * pairs * (double)(s->q.size + s->v.size) / (0.1 * fac_gpu_flops(&o->limits));
 }
 
 void fac_cl_few_options(const fac_cl_few *s, fac_text *to) {

@@ -11,7 +11,7 @@
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/opencl/device/peaks.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -210,9 +210,9 @@ static void ask(const fac_opencl *o, cl_device_info what, void *to, size_t size)
 }
 
 static void find_limits(fac_opencl *o) {
-    fac_cl_limits *l = &o->limits;
+    fac_gpu_limits *l = &o->limits;
     cl_ulong memory, largest, local;
-    cl_uint units, align, subgroups;
+    cl_uint units, align, subgroups, vector;
     char version[128] = "";
     ask(o, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);
     ask(o, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &largest, sizeof largest);
@@ -221,6 +221,7 @@ static void find_limits(fac_opencl *o) {
     ask(o, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align, sizeof align);
     ask(o, CL_DEVICE_MAX_WORK_GROUP_SIZE, &l->group, sizeof l->group);
     ask(o, CL_DEVICE_MAX_PARAMETER_SIZE, &l->arguments, sizeof l->arguments);
+    ask(o, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, &vector, sizeof vector);
     ask(o, MAX_NUM_SUB_GROUPS, &subgroups, sizeof subgroups);
     ask(o, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version - 1);
     ask(o, CL_DEVICE_EXTENSIONS, o->extensions, sizeof o->extensions - 1);
@@ -228,6 +229,8 @@ static void find_limits(fac_opencl *o) {
     l->largest = largest;
     l->local = local;
     l->units = units;
+    l->vector = vector;
+    snprintf(l->vendor, sizeof l->vendor, "%s", o->place.vendor);
     l->align = align / 8;
     l->fp64 = strstr(o->extensions, "cl_khr_fp64") != NULL;
     l->fp16 = strstr(o->extensions, "cl_khr_fp16") != NULL;
@@ -360,7 +363,8 @@ static void close_opencl(fac_device *d) { fac_cl_close(fac_opencl_of(d)); }
 
 static double reorder(const fac_device *d, const fac_type *t) {
     const fac_opencl *o = (const fac_opencl *)d;
-    return fac_cl_speed_of(o)->launch + 2 * (double)fac_type_bytes(t) / fac_cl_bandwidth(o);
+    return fac_gpu_speed_of(&o->limits)->launch +
+           2 * (double)fac_type_bytes(t) / fac_gpu_bandwidth(&o->limits);
 }
 
 /* Where solvers for matrix units want it; what else is there reads either form as fast as the

@@ -9,6 +9,7 @@
 #ifndef FACULA_OPENCL_H
 #define FACULA_OPENCL_H
 #include "backends/device.h"
+#include "backends/gpu/limits.h"
 #include "backends/opencl/device/api.h"
 #include "backends/opencl/device/build.h"
 
@@ -40,16 +41,6 @@ typedef struct fac_cl_memory {
     bool apart; /* a buffer for each block, kept and never used again: for tools that watch buffers
                  */
 } fac_cl_memory;
-
-typedef struct fac_cl_limits {
-    size_t memory, largest, local,
-        align;        /* bytes: in all, of one buffer, of a work group, of a buffer's start */
-    size_t group;     /* most work items in a group */
-    size_t arguments; /* bytes of a kernel's; at least 1,024 */
-    unsigned units;   /* compute units */
-    bool fp64, fp16, gpu, subgroups;
-    int major, minor; /* OpenCL C */
-} fac_cl_limits;
 
 /* Pinned host memory in pieces: small writes share one, large transfers go through all of them in
  * turn. */
@@ -83,7 +74,7 @@ typedef struct fac_opencl {
     fac_device device; /* first */
     fac_cl_api cl;
     fac_cl_place place;
-    fac_cl_limits limits;
+    fac_gpu_limits limits;
     char extensions[8192];
     atomic_int paths[16]; /* what probes found: probe.h */
     atomic_int last;      /* 1: images may have their channels last, -1: no, 0: nobody has asked */

@@ -1,6 +1,7 @@
 /* conv/wgmma_grad_w: gradients of two-dimensional convolutions by their weights, in one launch or
  * two: parts of the sums, one for each share of the pixels, then their sum in a fixed order
  * (grad_w.h). */
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/nvidia/conv/conv.h"
 #include "backends/opencl/nvidia/grad_w/grad_w.h"

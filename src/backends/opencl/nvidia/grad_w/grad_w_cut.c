@@ -3,7 +3,7 @@
 #include "base/clamp.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/nvidia/grad_w/grad_w.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "cl_nv_common.h"
 #include "cl_nv_conv_grad_w.h"
 #include "cl_nv_conv_grad_w_few.h"
@@ -152,7 +152,7 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
                           : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2]
                                    : 128 + c->columns;
     const double loads = BLOCK * element * across;
-    const double rate = fac_nv_rate(o, FAC_NV_BF16) / units *
+    const double rate = fac_nv_rate(&o->limits, FAC_NV_BF16) / units *
                         (split(q)    ? v->split / 3
                          : halves(q) ? v->as_they_are
                                      : v->rounded);
@@ -171,11 +171,12 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
                  taps = pixels * (double)(q->g.R * q->g.S);
     const double images =
         element * ((all < taps ? all : taps) * (double)q->g.C + pixels * (double)q->g.K);
-    const double memory = images / (v->memory * fac_cl_bandwidth(o)),
+    const double memory = images / (v->memory * fac_gpu_bandwidth(&o->limits)),
                  busy = waves * (steps + (double)c->lead) * each;
     c->seconds = v->launch + (busy > memory ? busy : memory) + waves * last;
     if (!c->joined)
-        c->seconds += v->apart + 2 * (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
+        c->seconds +=
+            v->apart + 2 * (double)fac_nv_grad_w_work(q, c) / fac_gpu_bandwidth(&o->limits);
 }
 
 /* Groups of items for one or two rounds on the device. */

@@ -1,11 +1,12 @@
 /* conv/mma_grad_w: gradients of two- and three-dimensional convolutions by their weights on
  * mma.sync: nv_mma_grad_w.cl leaves parts of the sums, which the kernel of
  * conv/wgmma_grad_w adds (grad_w.h). */
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/nvidia/conv/conv.h"
 #include "backends/opencl/nvidia/unit/mma.h"
 #include "backends/opencl/nvidia/grad_w/mma_grad_w.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
 #include "base/clamp.h"
 #include "base/error.h"
@@ -57,15 +58,16 @@ static bool cut(fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds,
     const fac_mma_grad_w_kind *k = &kinds_of(q)[kind];
     const fac_conv_geom *g = &q->g;
     const int64_t pixels = g->N * g->O * g->P * g->Q, all = fac_nv_grad_w_taps(q) * q->C;
+    const fac_mma_unit unit = fac_mma_unit_of(o);
     const size_t step = (size_t)((k->rows + k->columns) * k->pixels) * (halves(q) ? 2 : 4),
-                 most = fac_mma_local(o) / step;
+                 most = unit.local / step;
     *c = (fac_mma_grad_w_cut){ .k = *k,
                                .items = items_of(k),
                                .stages = most < STAGES ? (int)most : STAGES,
                                .tiles_m = parts(q->K, k->rows),
                                .tiles_n = parts(all, k->columns) };
     if (c->stages < 2 || pixels >= INT32_MAX / 2) return false;
-    const int room = fac_mma_room(o, c->items, (size_t)c->stages * step, k->registers);
+    const int room = fac_mma_room(&unit, c->items, (size_t)c->stages * step, k->registers);
     const int64_t tiles = c->tiles_m * c->tiles_n * g->groups,
                   slots = (int64_t)o->limits.units * room;
     if (!room) return false;
@@ -74,7 +76,7 @@ static bool cut(fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds,
     c->each = parts(parts(pixels, splits), k->pixels) * k->pixels;
     c->splits = parts(pixels, c->each);
     const double busy_share = room * c->items < 256 ? fac_nv_grad_w_speeds.mma_idle : 1;
-    const double rate = fac_mma_rate(o, q->mode) / (double)slots * k->share * busy_share;
+    const double rate = fac_mma_rate(&unit, q->mode) / (double)slots * k->share * busy_share;
     const double each = (double)k->rows * (double)k->columns * (double)k->pixels / rate;
     const double waves = (double)parts(tiles * c->splits, slots);
     const double busy =
@@ -82,9 +84,10 @@ static bool cut(fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds,
     const double read =
         (double)(g->N * g->D * g->H * g->W) * (double)g->C + (double)pixels * (double)g->K;
     const double images = (halves(q) ? 2.0 : 4.0) * read;
-    const double memory = images / (fac_nv_grad_w_speeds.mma_memory * fac_cl_bandwidth(o));
+    const double memory =
+        images / (fac_nv_grad_w_speeds.mma_memory * fac_gpu_bandwidth(&o->limits));
     c->seconds = fac_nv_grad_w_speeds.launch + (busy > memory ? busy : memory) +
-                 (double)work_of(q, c->splits) / fac_cl_bandwidth(o);
+                 (double)work_of(q, c->splits) / fac_gpu_bandwidth(&o->limits);
     return work_of(q, c->splits) < (size_t)1 << 31;
 }
 
