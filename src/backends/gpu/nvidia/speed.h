@@ -28,7 +28,7 @@ typedef struct fac_nv_speed {
 } fac_nv_speed;
 extern const fac_nv_speed fac_nv_speeds;
 
-/* Of nvidia/conv/stream_tiles.c, fitted: see there for what they are multiplied with. */
+/* Of conv/stream_tiles.c, fitted: see there for what they are multiplied with. */
 typedef struct fac_nv_stream_speed {
     double row, way, together, steps; /* step_clocks; how its parts add up (fac_nv_both) */
     double staged;                    /* end_clocks: bytes a clock */
@@ -45,7 +45,7 @@ typedef struct fac_nv_stream_speed {
  * TF32, each by all tiles. */
 extern const fac_nv_stream_speed fac_nv_stream_copied, fac_nv_stream_mapped;
 
-/* Of nvidia/conv/rows_tiles.c, fitted. */
+/* Of conv/rows_tiles.c, fitted. */
 typedef struct fac_nv_tile_speed {
     double one_tap, taps;   /* seconds of waiting for a k-tile's pixels */
     double ahead;           /* by so much less where it is ahead */
@@ -80,7 +80,7 @@ typedef struct fac_nv_relay_speed {
 } fac_nv_relay_speed;
 extern const fac_nv_relay_speed fac_nv_relay_speeds;
 
-/* Of nvidia/conv/warps_tiles.c, fitted to layers of ResNet-50, MobileNetV2 and GoogLeNet at
+/* Of conv/warps_tiles.c, fitted to layers of ResNet-50, MobileNetV2 and GoogLeNet at
  * batch 1, cut in all ways. */
 typedef struct fac_nv_warps_speed {
     double launch, turn, wait; /* a launch; a turn of a unit; each wait in it for operands */
@@ -100,7 +100,7 @@ typedef struct fac_nv_attention_speed {
 } fac_nv_attention_speed;
 extern const fac_nv_attention_speed fac_nv_attention_speeds;
 
-/* Of nvidia/conv/mma_tiles.c. */
+/* Of conv/mma_tiles.c. */
 typedef struct fac_mma_conv_speed {
     double wait, tile, results; /* for a k-tile; begin and end of a tile; bytes a second */
     double some, few, shallow;  /* of the rate: of four warps, of fewer, of few stages */

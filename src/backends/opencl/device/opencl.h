@@ -134,6 +134,13 @@ fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue qu
 void fac_cl_close(fac_opencl *o);
 extern const fac_memory_ops fac_cl_memory_ops;
 
+/* ---- limits.c ---- */
+
+/* The answer to a question, zeros where the driver has none. */
+void fac_cl_ask(const fac_opencl *o, cl_device_info what, void *to, size_t size);
+/* Fills in limits and extensions. */
+void fac_cl_find_limits(fac_opencl *o);
+
 /* ---- facts.c ---- */
 
 void fac_cl_facts(fac_device *d, fac_fact *tell, void *self);

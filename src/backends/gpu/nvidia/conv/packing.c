@@ -1,6 +1,6 @@
 /* Sizes of weights as tiles for the matrix units: see conv.h. */
 #include "backends/gpu/nvidia/conv/conv.h"
-#include "base/hash.h"
+#include "base/table.h"
 
 static bool is_half(const fac_nv_packing *k) {
     return k->mode == FAC_NV_BF16 || k->mode == FAC_NV_F16;
