@@ -91,7 +91,7 @@ static void kernels_are_written(void **state) {
             fac_nv_grad_w_cut c;
             as_problem(g->last, cases[i].precision, o, &p);
             if (!fac_nv_grad_w_read(&p, 2, k % 3, &q)) fail_msg("refused: %s", cases[i].problem);
-            if (!fac_nv_grad_w_choose(&pretended, &q, k, &c)) continue;
+            if (!fac_nv_grad_w_choose(&pretended.limits, &q, k, &c)) continue;
             const int64_t rows = (c.few ? 64 * c.columns : c.taps ? 64 : 128) * c.tiles_m;
             const int64_t columns = (c.few ? 64 : c.taps ? 9 * c.chunk : c.columns) * c.tiles_n;
             const int64_t pixels = c.few ? c.band * c.segment : 1;

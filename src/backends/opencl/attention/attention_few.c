@@ -79,6 +79,19 @@ void fac_cl_few_numbers(const fac_cl_few *s, fac_cl_call *c) {
     fac_cl_push_heads(&s->y, c);
 }
 
+fac_status fac_cl_few_call(fac_opencl *o, fac_cl_plan *plan, const char *before, fac_text *options,
+                           fac_cl_call **out, fac_error *err) {
+    fac_text source = { 0 };
+    fac_text_add(&source, before);
+    fac_text_add(&source, fac_kernel_team);
+    fac_text_add(&source, fac_kernel_attention_few);
+    options->failed |= source.failed;
+    const fac_status status = fac_cl_call_new(o, plan, source.s, options, "attention", out, err);
+    fac_text_free(&source);
+    fac_text_free(options);
+    return status;
+}
+
 /* ---- attention/few ---- */
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -109,20 +122,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_cl_few s = *(const fac_cl_few *)p->draft;
     const bool counted = p->in[LENGTHS].type.dtype != FAC_NONE;
-    fac_text options = { 0 }, source = { 0 };
+    fac_text options = { 0 };
     fac_cl_call *c = NULL;
     fac_cl_few_options(&s, &options);
     fac_text_print(&options, " -DLENGTHS=%s",
                    counted ? fac_cl_tag(p->in[LENGTHS].type.dtype) : "i64");
     if (counted) fac_text_add(&options, " -DCOUNTED");
     if (fac_attr_flag(p->node, "causal")) fac_text_add(&options, " -DCAUSAL");
-    fac_text_add(&source, fac_kernel_team);
-    fac_text_add(&source, fac_kernel_attention_few);
-    options.failed |= source.failed;
-    const fac_status status = fac_cl_call_new(o, plan, source.s, &options, "attention", &c, err);
-    fac_text_free(&source);
-    fac_text_free(&options);
-    FAC_TRY(status);
+    FAC_TRY(fac_cl_few_call(o, plan, "", &options, &c, err));
     for (int i = Q; i <= V; i++) fac_cl_call_in(c, p, i);
     fac_cl_call_in(c, p, counted ? LENGTHS : Q);
     fac_cl_call_out(c, p, 0);
