@@ -286,7 +286,8 @@ static fac_status rounds_of(data *d, int rounds, double macs) {
     if (differs) return d->to->is = decided ? FAC_DATA_DIFFERS : FAC_DATA_UNCLEAR, FAC_OK;
     for (int k = 0; k < count && !differs; k++) FAC_TRY(ask_f64(d, doubtful[k], &differs));
     const bool empty = !d->nonzero || (!d->varies && d->t->a.graph->ninputs);
-    d->to->is = differs ? FAC_DATA_DIFFERS : empty ? FAC_DATA_EMPTY : FAC_DATA_AGREES;
+    d->to->is = empty ? FAC_DATA_EMPTY : FAC_DATA_AGREES;
+    if (differs) d->to->is = FAC_DATA_DIFFERS;
     if (!differs && d->to->outgrown == d->to->rounds) {
         fac_verdict_say(d->t->v, FAC_CANNOT_TELL, "numbers outgrow their type on all inputs");
         d->to->is = FAC_DATA_UNCLEAR;
@@ -309,7 +310,7 @@ fac_status fac_verify_data(fac_trial *t, fac_data *out) {
                       : few_numbers(t->a.graph) ? MANY_ROUNDS
                                                 : FAC_INPUT_KINDS;
     *out = (fac_data){ .is = FAC_DATA_AGREES };
-    fac_status status = rounds_of(&d, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : usual, macs);
+    fac_status status = rounds_of(&d, fac_trial_rounds(t, usual), macs);
     fac_data_drop(&d);
     return status;
 }
