@@ -36,7 +36,7 @@ typedef struct fac_trial {
 } fac_trial;
 
 /* Data that were given are one round. */
-static inline int fac_trial_rounds(const fac_trial *t, int usual) {
+static inline int fac_rounds_wanted(const fac_trial *t, int usual) {
     if (t->o->n) return 1;
     return t->o->rounds > 0 ? t->o->rounds : usual;
 }
