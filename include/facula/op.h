@@ -272,6 +272,7 @@ enum {                      /* fac_op.is */
        FAC_OP_RING = 128,   /* adds and multiplies: exact modulo a prime             */
        FAC_OP_PICKS = 256,  /* compares: gives some of its numbers, sizes, 0 or 1    */
        FAC_OP_INVERSE = 512,    /* 1 / x                                                 */
+       FAC_OP_TYPED = 1 << 13,  /* its floats keep their types: it reads bits, or is of f32 alone */
        FAC_OP_OPAQUE = 1 << 15, /* an operator of a file that facula does not know          */
        FAC_OP_GROWS = 4096,     /* infinite at finite numbers only where these are large */
        FAC_OP_TEXTS = 1024,     /* ref reads and gives texts as they are (fac_array.t)   */
