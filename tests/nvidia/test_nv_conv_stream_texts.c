@@ -10,7 +10,7 @@ static void with_maps(bool there) {
 }
 
 static int setup(void **state) {
-    pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.limits = (fac_gpu_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
     pretended.paths[FAC_CL_MAPS_16] = FAC_CL_BAD;
     (void)state;
     with_maps(true);
@@ -179,7 +179,8 @@ static void only_even_pixels_are_mapped(void **state) {
         const fac_dims *d = &o[0].type.dims;
         int64_t *s = o[0].layout.stride, step = d->d[1] + (each[i].lie == SLICE ? 8 : 0);
         s[1] = 1;
-        for (int k = d->n - 1; k != 1; k = k == 2 ? 0 : k == 0 ? 1 : k - 1) {
+        for (int k = d->n - 1; k >= 0; k--) {
+            if (k == 1) continue;
             s[k] = step;
             step = step * d->d[k] + (each[i].lie == GAPS ? 20 : 0);
         }

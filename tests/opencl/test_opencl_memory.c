@@ -301,7 +301,7 @@ static void tensors_may_be_huge(void **state) {
     NEEDS_DEVICE();
     enum { TAIL = 1000 };
     const int64_t n = ((int64_t)5 << 30) / 4 + 77;
-    const fac_cl_limits *l = &fac_opencl_of(opencl)->limits;
+    const fac_gpu_limits *l = &fac_opencl_of(opencl)->limits;
     if (!l->gpu || l->largest / 4 < (size_t)n || l->memory / 16 < (size_t)n) skip();
     fac_tensor *x = NULL, *y = NULL, *tail = NULL;
     fac_program *p = doubling(opencl, n);
@@ -350,7 +350,8 @@ static void late_errors_name_their_step(void **state) {
     for (int i = 0; i < 4; i++) { /* the third one leaves the failed event, as a kernel does */
         d->backend->step(d, names[i]);
         pthread_mutex_lock(&o->launch);
-        fac_cl_pending_add(o, i == 0 ? good : i == 2 ? gate : NULL);
+        const cl_event events[] = { good, NULL, gate, NULL };
+        fac_cl_pending_add(o, events[i]);
         pthread_mutex_unlock(&o->launch);
     }
     d->backend->step(d, NULL);

@@ -1,5 +1,5 @@
 /* Mutants of a graph of one node: an attribute, an operand, a constant or the op itself is another
- * one.  Whether a mutant is another function is found without facula/verify.h: the reference
+ * one.  Whether a mutant is another function is found without facula/report/verify.h: the reference
  * interpreter runs both in f64 on many inputs. */
 #ifndef FACULA_TESTS_MUTANTS_H
 #define FACULA_TESTS_MUTANTS_H
@@ -8,7 +8,7 @@
 #include "facula/edit.h"
 #include "facula/ops.h"
 #include "facula/program.h"
-#include "facula/verify.h"
+#include "facula/report/verify.h"
 #include "graph/graph_internal.h"
 #include "passes/passes.h"
 #include "report/verify/verify.h"
@@ -176,8 +176,10 @@ static void draw(const fac_type *type, int round, double lo, double hi, bool inf
             x[k] = u < 0.5;
         else if (kind(type->dtype) != 'f')
             x[k] = round % 2 ? floor(s * 1000) : floor(lo + (hi - lo + 1) * u);
+        else if (infinities && k % 3 == 0 && u < 0.3)
+            x[k] = NAN;
         else if (infinities && k % 3 == 0)
-            x[k] = u < 0.3 ? NAN : u < 0.6 ? INFINITY : -INFINITY;
+            x[k] = u < 0.6 ? INFINITY : -INFINITY;
         else if (round % 7 == 0)
             x[k] = lo + (hi - lo) * u;
         else if (round % 7 == 4)

@@ -80,7 +80,8 @@ typedef enum kind { U8, S16, S24, S32, F32, F64, NONE } kind;
 static const int widths[] = { 1, 2, 3, 4, 4, 8, 0 };
 
 static kind kind_of(uint32_t tag, uint32_t bits) {
-    if (tag == 3) return bits == 32 ? F32 : bits == 64 ? F64 : NONE;
+    if (tag == 3 && bits == 32) return F32;
+    if (tag == 3) return bits == 64 ? F64 : NONE;
     if (tag != 1 || bits < 1 || bits > 32) return NONE;
     return (kind)((bits + 7) / 8 - 1);
 }
@@ -160,6 +161,7 @@ fac_status fac_wav_decode(const void *bytes, size_t size, const char *name, fac_
     FAC_TRY(fac_sound_new((int64_t)(w.data.size / align), channels, rate, w.name, &s, err));
     const size_t step = (size_t)widths[k], count = (size_t)s.frames * (size_t)channels;
     for (size_t i = 0; i < count; i++) s.samples[i] = sample(k, w.data.at + i * step);
+    FAC_TRY(fac_sound_settle(&s, w.name, "chunk \"data\"", err));
     *out = s;
     return FAC_OK;
 }
