@@ -63,7 +63,7 @@ def _filled(shape: list[int], fill_value: Any, d: Any, device: Any, requires_gra
 
 
 def _owned(array: Any) -> Any:
-    """An array that nobody else has, so nobody writes it without a word: lazy programs may keep what they make from it."""
+    """An array with one owner is never written without a word: lazy programs may keep what they make from it."""
     array.flags.writeable = False
     return array
 

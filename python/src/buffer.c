@@ -9,14 +9,13 @@ typedef struct Shown {
     fac_tensor *t;
 } Shown;
 
-static bool row_major(const fac_tensor *t) { return fac_tensor_contiguous(t); }
-
 static bool fill(Py_buffer *view, TensorObject *self, const void *data, int flags) {
     fac_type type = fac_tensor_type(self->t);
     Py_ssize_t item = fac_dtype_get(type.dtype)->block_bytes;
     Shown *shown = PyMem_Malloc(sizeof *shown);
-    if (!shown) {
-        PyErr_NoMemory();
+    if (!shown) PyErr_NoMemory();
+    if (!shown || (!self->readonly && !py_show(self->t))) {
+        PyMem_Free(shown);
         return false;
     }
     const int64_t *strides = fac_tensor_strides(self->t);
@@ -54,7 +53,7 @@ int py_tensor_getbuffer(PyObject *o, Py_buffer *view, int flags) {
         PyErr_SetString(PyExc_BufferError, "this tensor's memory is read only");
         return -1;
     }
-    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !row_major(self->t)) {
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !fac_tensor_contiguous(self->t)) {
         PyErr_SetString(PyExc_BufferError, "this tensor is not contiguous");
         return -1;
     }
@@ -65,11 +64,7 @@ int py_tensor_getbuffer(PyObject *o, Py_buffer *view, int flags) {
         PyErr_SetString(PyExc_BufferError, "the device did not give the elements back");
         return -1;
     }
-    if (!self->readonly && !py_show(self->t)) return -1;
-    if (!fill(view, self, data ? data : "", flags)) {
-        if (!self->readonly) py_hide(self->t);
-        return -1;
-    }
+    if (!fill(view, self, data ? data : "", flags)) return -1;
     self->exports++;
     return 0;
 }

@@ -1,7 +1,7 @@
 /* Memory that is shown outside.  An array over a tensor may be written at any time, without a word,
- * and programs keep what they made from tensors that nobody writes.  So lazy calls ask here whether
- * a tensor is shown, and whether it was since they last looked (docs/LAZY.md).  All of it is under
- * Python's lock. */
+ * and programs keep what they made from tensors that stay unwritten.  So lazy calls ask here
+ * whether a tensor is shown, and whether it was since they last looked (docs/LAZY.md).  All of it
+ * is under Python's lock. */
 #include "module.h"
 
 typedef struct Shown {
