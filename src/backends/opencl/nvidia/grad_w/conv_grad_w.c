@@ -1,6 +1,7 @@
 /* conv/wgmma_grad_w: gradients of two-dimensional convolutions by their weights, in one launch or
  * two: parts of the sums, one for each share of the pixels, then their sum in a fixed order
  * (grad_w.h). */
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/nvidia/conv/conv.h"
 #include "backends/opencl/nvidia/grad_w/grad_w.h"
@@ -117,7 +118,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_nv_grad_w_cut c;
     if (!fac_nv_grad_w_read(p, 2, fac_nv_maps_of(o), &q) || !fac_cl_has_path(o, FAC_CL_WGMMA))
         return false;
-    if (!fac_nv_grad_w_choose(o, &q, p->variant, &c)) return false;
+    if (!fac_nv_grad_w_choose(&o->limits, &q, p->variant, &c)) return false;
     *offer = (fac_offer){ .seconds = c.seconds,
                           .variants = FAC_NV_GRAD_W_VARIANTS,
                           .version = VERSION,
