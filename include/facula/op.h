@@ -246,7 +246,7 @@ struct fac_op {
                  const fac_node *n); /* into ONNX; NULL: see fac_onnx_plain */
     const fac_case *cases;           /* ends with { 0 } */
 
-    /* What facula/verify.h asks.
+    /* What facula/report/verify.h asks.
      * The same function in the smallest ops (sums, products, exp...): models are compared as these.
      * An out[0] that is left NULL says that this node has no smaller form. */
     void (*define)(const fac_node *n, fac_value *out[]);

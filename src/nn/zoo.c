@@ -2,7 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/optional.h"
-#include "facula/zoo.h"
+#include "facula/nn/zoo.h"
 #include "nn/nn_internal.h"
 #include "nn/zoo/zoo_internal.h"
 

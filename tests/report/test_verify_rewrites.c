@@ -9,7 +9,7 @@
 #include "facula/onnx.h"
 #include "facula/ops.h"
 #include "facula/tile.h"
-#include "facula/verify.h"
+#include "facula/report/verify.h"
 #include "passes/passes.h"
 #include "report/verify/verify.h"
 

@@ -1,5 +1,6 @@
 /* The text form of an augmentation: "crop=2,flip,cutout=8". */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"

@@ -35,6 +35,11 @@ void fac_sketch_clear(fac_sketch *s) {
     *s = (fac_sketch){ 0 };
 }
 
+/* How many numbers fell into a place whose row may not be there. */
+static uint64_t count_at(const uint64_t *row, int place) {
+    return row ? row[place % FAC_CELLS] : 0;
+}
+
 /* Of the magnitudes in a cell. */
 static fac_cell cell_at(int place, uint64_t n) {
     const double one = ldexp(1, place / FAC_CELLS + FAC_LOWEST), step = one / FAC_CELLS;
@@ -57,11 +62,6 @@ bool fac_sketch_next(const fac_sketch *s, int *at, fac_cell *out) {
         return true;
     }
     return false;
-}
-
-/* How many numbers fell into a place whose row may not be there. */
-static uint64_t count_at(const uint64_t *row, int place) {
-    return row ? row[place % FAC_CELLS] : 0;
 }
 
 bool fac_sketch_next_size(const fac_sketch *s, int *at, fac_cell *out) {

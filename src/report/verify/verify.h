@@ -3,7 +3,7 @@
 #define FACULA_REPORT_VERIFY_H
 #include <string.h>
 #include "facula/program.h"
-#include "facula/verify.h"
+#include "facula/report/verify.h"
 #include "graph/graph_internal.h"
 #include "graph/attr.h"
 #include "op_list.h"

@@ -1,4 +1,4 @@
-/* facula/verify.h: whether two models are the same function.
+/* facula/report/verify.h: whether two models are the same function.
  *
  * FULL    DATA first, then EXACT.  SAME: both structures and all functions are equal, and real
  *         numbers agree.
