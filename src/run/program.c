@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "base/optional.h"
 #include "run/flow.h"
-#include "plan/plan.h"
 #include "run/program_internal.h"
 #include "backends/transfer.h"
 #include "run/loan.h"

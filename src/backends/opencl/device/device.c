@@ -6,7 +6,6 @@
 #include <string.h>
 #include "backends/opencl/device/clock.h"
 #include "backends/opencl/device/complaint.h"
-#include "backends/opencl/product/gemm.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/opencl/device/peaks.h"
