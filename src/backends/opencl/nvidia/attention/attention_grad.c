@@ -146,8 +146,8 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
     const fac_nv_heads *const heads[] = { &a->q, &a->k, &a->v, &r->dy };
     for (int k = 0; k < 4; k++) fac_nv_heads_numbers(heads[k], c);
     fac_nv_attention_mask_numbers(a, c);
-    const int64_t heads = keys ? a->G : a->H;
-    fac_nv_attention_range(o, &cut, keys ? a->T : a->Q, a->B * heads, c);
+    const int64_t each = keys ? a->G : a->H;
+    fac_nv_attention_range(o, &cut, keys ? a->T : a->Q, a->B * each, c);
     return FAC_OK;
 }
 

@@ -168,8 +168,8 @@ static void consider(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_t
         }
     }
     const int k_tiles = fac_nv_k_tiles(c, &t.k, &heavy);
-    const int most = c->phases == 1 ? SPLITS : 1;
-    for (int splits = 1; splits <= most; splits = more_than(splits)) {
+    const int limit = c->phases == 1 ? SPLITS : 1;
+    for (int splits = 1; splits <= limit; splits = more_than(splits)) {
         if (splits > 1 && k_tiles < 4 * splits) break;
         t.seconds = 0;
         for (int i = 0; i < c->phases; i++) {
