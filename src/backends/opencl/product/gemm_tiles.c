@@ -149,7 +149,8 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
     const int64_t filled =
         r->right == FAC_CL_PATCHES ? parts(s->channels, t.TK) * t.TK * s->window : s->K;
     t.blocks = r->right == FAC_CL_PATCHES && filled * 3 <= s->K * 4;
-    const int64_t K = t.blocks ? filled : s->K ? s->K : 1; /* a sum of nothing is one, too */
+    int64_t K = s->K ? s->K : 1; /* a sum of nothing is one, too */
+    if (t.blocks) K = filled;
     const double units = o->limits.units,
                  groups = (double)parts(s->M, t.TM) * (double)parts(s->N, t.TN) * (double)s->batch;
     const double unit = fac_cl_flops(o) / units, reaches = r->right == FAC_CL_MATRIX    ? c->share

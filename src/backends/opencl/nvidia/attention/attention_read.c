@@ -8,7 +8,8 @@ enum { WIDEST = 128, MOST_GROUPS = 65535, MOST_ROWS = 1 << 30 };
 fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads) {
     const int64_t *s = o->layout.stride, *d = o->type.dims.d;
     const bool four = o->type.dims.n == 4;
-    const int64_t size = four ? d[3] : heads ? d[2] / heads : 0;
+    int64_t size = heads ? d[2] / heads : 0;
+    if (four) size = d[3];
     fac_nv_heads h =
         four ? (fac_nv_heads){ s[0], s[1], s[2], .heads = d[1], .rows = d[2], .size = size }
              : (fac_nv_heads){ s[0], size, s[1], .heads = heads, .rows = d[1], .size = size };

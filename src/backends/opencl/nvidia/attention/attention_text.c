@@ -45,9 +45,11 @@ fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
     const bool narrow = a->d + a->e <= 128, tf32 = fac_nv_tf32(a);
     const int stages = narrow && a->maps ? 4 : 2;
     if (a->mode == FAC_NV_3XTF32) return (fac_nv_attention_cut){ narrow ? 64 : 32, 2, 1, 1 };
+    const int groups = narrow ? 3 : 2;
     if (kernel == FAC_NV_FORWARD)
-        return (fac_nv_attention_cut){ tf32 ? 64 : 128, narrow ? 3 : 2, stages, 1 };
-    return (fac_nv_attention_cut){ tf32 && !narrow ? 32 : 64, 2, tf32 && !narrow ? 1 : stages, 1 };
+        return (fac_nv_attention_cut){ tf32 ? 64 : 128, groups, stages, 1 };
+    if (tf32 && !narrow) return (fac_nv_attention_cut){ 32, 2, 1, 1 };
+    return (fac_nv_attention_cut){ 64, 2, stages, 1 };
 }
 
 /* ---- texts ---- */
@@ -84,7 +86,8 @@ static void add_product(const fac_nv_attention *a, const char *name, int n, bool
     const fac_nv_kind kind = kinds[a->mode];
     const bool turned = !scores && kind != FAC_NV_KIND_TF32,
                begins = scores || a->mode == FAC_NV_3XTF32;
-    const int how = (scores ? 0 : FAC_NV_A_REGISTERS) | (turned ? FAC_NV_B_TURNED : 0);
+    int how = scores ? 0 : FAC_NV_A_REGISTERS;
+    if (turned) how |= FAC_NV_B_TURNED;
     char call[64];
     snprintf(call, sizeof call, "wgmma_%s_n%d_%s%s", names[a->mode], n, scores ? "ss" : "rs",
              turned ? "_tb" : "");

@@ -58,7 +58,8 @@ bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_
     const int64_t keys = fac_nv_up(a->T, SLAB) * SLAB;
     const int most = split || a->e > 96 ? SHORTER : LONGEST;
     cut->warps = variant ? variant : warps_of(a, units);
-    cut->registers = a->d + a->e <= 64 ? 96 : a->d + a->e <= 128 ? 128 : 168;
+    cut->registers = a->d + a->e <= 128 ? 128 : 168;
+    if (a->d + a->e <= 64) cut->registers = 96;
     cut->keep_q = !split && a->d * fac_nv_number(a) <= 128;
     cut->block = keys < most ? (int)keys : most;
     for (; cut->block >= SLAB; cut->block = cut->block / 2 / SLAB * SLAB) {

@@ -130,7 +130,8 @@ size_t fac_nv_pack_units(const fac_nv_weights *w, const fac_nv_pack *s) {
 static float larger_by(const fac_nv_packing *k) {
     const bool cut = k->mode == FAC_NV_TF32 && k->order == FAC_NV_IN_ORDER;
     if (k->whole) return 0;
-    return (float)(1 + (cut ? FAC_NV_CUT : k->mode == FAC_NV_3XTF32 ? FAC_NV_LOST * k->run : 0));
+    if (cut) return (float)(1 + FAC_NV_CUT);
+    return k->mode == FAC_NV_3XTF32 ? (float)(1 + FAC_NV_LOST * k->run) : 1;
 }
 
 /* As many rows as the stage has room for, or single k-tiles without it. */

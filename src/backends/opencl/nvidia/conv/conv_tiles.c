@@ -123,8 +123,8 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
     const double rate =
         fac_nv_rate(o, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
     const double product = (double)rows * t->c.columns * t->k.terms / rate;
-    const double wait =
-        (f->taps < 2 ? of->one_tap : of->taps) * (t->c.ahead ? of->ahead : 1) / at_once;
+    const double tap = f->taps < 2 ? of->one_tap : of->taps;
+    const double wait = tap * (t->c.ahead ? of->ahead : 1) / at_once;
     const int stored = c->rows < t->c.columns ? c->rows : t->c.columns;
     const double stores = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2),
                  end =

@@ -147,6 +147,12 @@ static double estimate(fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *
     return seconds;
 }
 
+/* The next number of splits that is tried. */
+static int more_than(int splits) {
+    if (splits < 8) return splits + 1;
+    return splits + (splits < 16 ? 2 : 4);
+}
+
 static void consider(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile *best) {
     fac_nv_tile t;
     double most = -1;
@@ -162,9 +168,8 @@ static void consider(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_t
         }
     }
     const int k_tiles = fac_nv_k_tiles(c, &t.k, &heavy);
-    for (int splits = 1; splits <= (c->phases == 1 ? SPLITS : 1); splits += splits < 8    ? 1
-                                                                            : splits < 16 ? 2
-                                                                                          : 4) {
+    const int limit = c->phases == 1 ? SPLITS : 1;
+    for (int splits = 1; splits <= limit; splits = more_than(splits)) {
         if (splits > 1 && k_tiles < 4 * splits) break;
         t.seconds = 0;
         for (int i = 0; i < c->phases; i++) {

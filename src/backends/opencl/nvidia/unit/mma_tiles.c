@@ -14,7 +14,9 @@ size_t fac_mma_local(fac_opencl *o) {
 double fac_mma_rate(fac_opencl *o, fac_nv_mode mode) {
     const double unit = fac_cl_has_path(o, FAC_CL_LOCAL_163) ? fac_nv_speeds.mma_unit
                                                              : fac_nv_speeds.mma_unit_small;
-    return o->limits.units * unit * (mode == FAC_NV_3XTF32 ? 1.0 / 3 : mode == FAC_NV_TF32 ? 1 : 2);
+    double share = mode == FAC_NV_TF32 ? 1 : 2;
+    if (mode == FAC_NV_3XTF32) share = 1.0 / 3;
+    return o->limits.units * unit * share;
 }
 
 double fac_mma_handicap(fac_opencl *o) { return fac_cl_has_path(o, FAC_CL_WGMMA) ? 2 : 1; }
@@ -28,7 +30,9 @@ int fac_mma_room(fac_opencl *o, int items, size_t local, int registers) {
 }
 
 void fac_mma_tiles_text(const fac_mma_tile *t, fac_text *to) {
-    const int kind = t->mode == FAC_NV_BF16 ? 1 : t->mode == FAC_NV_F16 ? 2 : 0;
+    int kind = 0;
+    if (t->mode == FAC_NV_BF16) kind = 1;
+    if (t->mode == FAC_NV_F16) kind = 2;
     fac_text_print(to,
                    "#define WM %d\n#define WN %d\n#define WARPS_M %d\n#define A_ROW %d\n#define "
                    "B_ROW %d\n#define KIND %d\n",
