@@ -18,11 +18,11 @@ bool fac_cl_winograd_takes(const fac_problem *p, const fac_cl_conv *c, int out) 
     for (int k = 1; k < 3; k++)
         if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] != 1) return false;
     const bool careful = p->precision == FAC_PRECISION_HIGHEST,
-               exact = out == 2 && c->kind != FAC_CL_GRAD_W;
+               exact = out == 2 && c->kind != FAC_GPU_GRAD_W;
     return c->r.dtype == FAC_F32 && c->r.result == FAC_F32 && c->C && (exact || !careful);
 }
 
-fac_status fac_cl_winograd_kernel(fac_opencl *o, const fac_cl_product *r, int out,
+fac_status fac_cl_winograd_kernel(fac_opencl *o, const fac_gpu_product *r, int out,
                                   const char *options, const char *name, fac_cl_kernel *to,
                                   fac_error *err) {
     fac_text text = { 0 };

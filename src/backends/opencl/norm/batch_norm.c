@@ -12,7 +12,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "base/optional.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
@@ -100,7 +100,7 @@ static double seconds_of(const fac_opencl *o, const fac_problem *p, const shape 
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return fac_cl_costs.call * launches + bytes / fac_cl_bandwidth(o);
+    return fac_gpu_costs.call * launches + bytes / fac_gpu_bandwidth(&o->limits);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {

@@ -77,7 +77,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->seconds = fac_cl_streaming(o, p, 1);
     /* each element in a line of memory of its own, of which caches join some */
     if (s.apart)
-        offer->seconds += 7 * (double)fac_type_bytes(&p->out[0].type) / fac_cl_bandwidth(o);
+        offer->seconds +=
+            7 * (double)fac_type_bytes(&p->out[0].type) / fac_gpu_bandwidth(&o->limits);
     return true;
 }
 

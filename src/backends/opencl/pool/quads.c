@@ -3,7 +3,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/pool/quads.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 #include "cl_quads.h"
@@ -40,12 +40,12 @@ static bool add_extra(const fac_opencl *o, fac_problem *p, int input, fac_cl_tai
     const fac_dims *y = &p->out[0].type.dims;
     if (t->extras == FAC_CL_TAILS || !fac_cl_has(o, x->type.dtype)) return false;
     if (x->layout.block) x->layout = fac_layout_plain(&x->type.dims);
-    if (!fac_cl_strides(x, y, step)) return false;
+    if (!fac_gpu_strides(x, y, step)) return false;
     /* images that lie otherwise are brought into the order of the result */
     const bool image = x->type.dims.n == 4 && x->type.dims.d[1] == y->d[1] && step[1] != 1;
     if (image && !(x->type.dims.d[0] == 1 && x->type.dims.d[2] == 1 && x->type.dims.d[3] == 1)) {
         fac_cl_quad_lay(x);
-        fac_cl_strides(x, y, step);
+        fac_gpu_strides(x, y, step);
     }
     if (step[1] > 1) return false;
     const int k = t->extras++;
@@ -340,5 +340,5 @@ double fac_cl_streaming(const fac_opencl *o, const fac_problem *p, int launches)
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return fac_cl_costs.quads_call * launches + bytes / fac_cl_bandwidth(o);
+    return fac_gpu_costs.quads_call * launches + bytes / fac_gpu_bandwidth(&o->limits);
 }

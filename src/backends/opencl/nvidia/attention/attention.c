@@ -3,7 +3,7 @@
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "opencl_solvers.h"
 #include "backends/problem.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "base/error.h"
 #include "op_list.h"
 
@@ -38,7 +38,7 @@ double fac_nv_attention_seconds(const fac_opencl *o, const fac_nv_attention *a,
     const int64_t tiles = a->B * a->H * fac_nv_up(a->Q, 64 * cut->groups);
     const double keys = (double)(fac_nv_up(a->T, cut->block) * cut->block);
     const double scores = 64 * cut->groups * (a->causal ? (keys + cut->block) / 2 : keys);
-    const double unit = s->share * fac_nv_rate(o, a->mode) / o->limits.units;
+    const double unit = s->share * fac_nv_rate(&o->limits, a->mode) / o->limits.units;
     double turn = s->tile + scores * (a->d + a->e) / unit;
     if (a->mask.type != FAC_NONE) turn += s->masked * scores;
     const double all = s->begin + (double)fac_nv_up(tiles, o->limits.units) * turn;

@@ -1,7 +1,7 @@
 /* attention_grad/wgmma: dq, dk and dv from q, k, v, y, dy and the log sum exp of each row of
  * scores, which are made again; see attention.h and nv_attention_grad.cl. */
 #include "backends/opencl/nvidia/attention/attention.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
@@ -77,7 +77,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double macs = scores * (double)(4 * a->D + 3 * a->E);
     offer->work = r.work;
     *FAC_DRAFT(offer, plan) = r;
-    offer->seconds = LAUNCHES * fac_nv_speeds.launch + macs / (0.5 * fac_nv_rate(o, a->mode)) +
+    offer->seconds = LAUNCHES * fac_nv_speeds.launch +
+                     macs / (0.5 * fac_nv_rate(&o->limits, a->mode)) +
                      (double)r.work / fac_nv_speeds.attention_memory;
     return true;
 }

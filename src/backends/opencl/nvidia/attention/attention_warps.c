@@ -5,7 +5,7 @@
 #include "opencl_solvers.h"
 #include "backends/problem.h"
 #include "backends/opencl/nvidia/unit/mma.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "base/error.h"
 #include "cl_nv_attention_softmax.h"
 #include "cl_nv_attention_tiles.h"
@@ -110,14 +110,15 @@ void fac_nv_attention_warps_numbers(const fac_nv_attention *a,
 double fac_nv_attention_warps_seconds(fac_opencl *o, const fac_nv_attention *a,
                                       const fac_nv_attention_warps_cut *cut) {
     const fac_nv_attention_speed *s = &fac_nv_attention_speeds;
+    const fac_mma_unit unit = fac_mma_unit_of(o);
     const int units = o->limits.units,
-              room = fac_mma_room(o, 32 * cut->warps, cut->local, cut->registers);
+              room = fac_mma_room(&unit, 32 * cut->warps, cut->local, cut->registers);
     const double groups = (double)(a->B * a->H * fac_nv_up(a->Q, SLAB * cut->warps));
     const double keys = (double)fac_nv_up(a->T, SLAB), seen = a->causal ? (keys + 1) / 2 : keys;
     const double rounds = groups / (units * (room > 1 ? room : 1));
     const double macs = groups * cut->warps * seen * (SLAB * SLAB * (a->d + a->e));
     return s->warps_begin + (rounds > 1 ? rounds : 1) * seen * s->wait +
-           macs / (s->warps_share * fac_mma_rate(o, a->mode));
+           macs / (s->warps_share * fac_mma_rate(&unit, a->mode));
 }
 
 /* ---- the solver ---- */
@@ -130,8 +131,8 @@ typedef struct plan {
 static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     if (!fac_nv_attention_forward(p, 0, &r->a)) return false;
     if (r->a.mask.type != FAC_NONE && r->a.mask.key != 1 && r->a.T > 1) return false;
-    return fac_nv_attention_warps_cut_of(&r->a, p->variant, fac_mma_local(o), o->limits.units,
-                                         &r->cut);
+    return fac_nv_attention_warps_cut_of(&r->a, p->variant, fac_mma_unit_of(o).local,
+                                         o->limits.units, &r->cut);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {

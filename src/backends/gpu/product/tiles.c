@@ -3,9 +3,8 @@
  * split sums cost. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/product/gemm.h"
-#include "backends/opencl/device/speed.h"
-#include "base/memory.h"
+#include "backends/gpu/product/product.h"
+#include "backends/gpu/speed.h"
 #include "tensor/tensor_internal.h"
 
 /* TM x TN elements by a group, TK terms a slab, RM x RN elements an item; share of the peak that
@@ -56,10 +55,10 @@ static const struct {
                 { "Intel", intel },     { "Apple", apple },       { "ARM", mobile },
                 { "QUALCOMM", mobile }, { "Imagination", mobile } };
 
-static const candidate *tiles_of(const fac_opencl *o, fac_dtype t) {
+static const candidate *tiles_of(const fac_gpu_limits *l, fac_dtype t) {
     if (t != FAC_F32) return other;
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-        if (o->limits.gpu && strstr(o->place.vendor, classes[i].vendor)) return classes[i].tiles;
+        if (l->gpu && strstr(l->vendor, classes[i].vendor)) return classes[i].tiles;
     return other;
 }
 
@@ -67,22 +66,22 @@ static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 /* Four neighbours at once: unit steps, and nothing that begins between them. */
 static bool whole(int64_t step, int64_t size) { return step % 4 == 0 || size <= 1; }
-static bool fours_of(const fac_cl_matrix *m, const fac_cl_shape *s, int64_t other_step,
+static bool fours_of(const fac_gpu_matrix *m, const fac_gpu_shape *s, int64_t other_step,
                      int64_t other_size, bool split) {
     bool good = m->at % 4 == 0 && whole(other_step, other_size) && (!split || whole(m->outer, 2));
-    for (int k = 0; k < FAC_CL_BATCH; k++) good &= whole(m->z[k], s->z[k]);
+    for (int k = 0; k < FAC_GPU_BATCH; k++) good &= whole(m->z[k], s->z[k]);
     return good;
 }
 
 /* In which direction items read, and how much at once. */
-static void accesses(const fac_cl_product *r, fac_cl_tile *t) {
-    const fac_cl_shape *s = &r->s;
+static void accesses(const fac_gpu_product *r, fac_gpu_tile *t) {
+    const fac_gpu_shape *s = &r->s;
     const bool floats = r->dtype == FAC_F32, split_n = s->inner_n < s->N,
                fits = s->inner_n % 4 == 0 && s->N % 4 == 0;
     const bool terms = s->K % 4 == 0 && (!r->split_k || s->inner_k % 4 == 0);
     t->a_along_m = s->a.row == 1 || (s->a.row < s->a.column && s->a.row);
-    t->b_along_n = s->b.column == 1 || s->b.column < s->b.row || r->right == FAC_CL_PATCHES;
-    if (r->right == FAC_CL_TAPS) t->b_along_n = false;
+    t->b_along_n = s->b.column == 1 || s->b.column < s->b.row || r->right == FAC_GPU_PATCHES;
+    if (r->right == FAC_GPU_TAPS) t->b_along_n = false;
     t->VA = t->VB = t->VY = 1;
     if (floats && t->a_along_m && s->a.row == 1 && (r->padded || s->M % 4 == 0) &&
         fours_of(&s->a, s, s->a.column, s->K, r->split_k))
@@ -90,7 +89,7 @@ static void accesses(const fac_cl_product *r, fac_cl_tile *t) {
     if (floats && !t->a_along_m && s->a.column == 1 && terms &&
         fours_of(&s->a, s, s->a.row, s->M, r->split_k))
         t->VA = 4;
-    if (floats && r->right == FAC_CL_MATRIX) {
+    if (floats && r->right == FAC_GPU_MATRIX) {
         const bool split = split_n || r->split_k;
         if (t->b_along_n && s->b.column == 1 && fits && fours_of(&s->b, s, s->b.row, s->K, split))
             t->VB = 4;
@@ -103,13 +102,13 @@ static void accesses(const fac_cl_product *r, fac_cl_tile *t) {
 }
 
 /* What every item loads must come out even. */
-static bool fits_group(const fac_opencl *o, const fac_cl_product *r, const candidate *c,
-                       const fac_cl_tile *t) {
+static bool fits_group(const fac_gpu_limits *l, const fac_gpu_product *r, const candidate *c,
+                       const fac_gpu_tile *t) {
     const int items = c->TM / c->RM * (c->TN / c->RN);
-    const size_t local = (size_t)(2 * c->TK * (c->TM + c->TN + 8)) * fac_cl_sum_bytes(r->dtype);
-    if ((size_t)items > o->limits.group || local > o->limits.local) return false;
-    if (r->right == FAC_CL_PATCHES && items % c->TN) return false;
-    if (r->right == FAC_CL_TAPS && items % c->TK) return false;
+    const size_t local = (size_t)(2 * c->TK * (c->TM + c->TN + 8)) * fac_gpu_sum_bytes(r->dtype);
+    if ((size_t)items > l->group || local > l->local) return false;
+    if (r->right == FAC_GPU_PATCHES && items % c->TN) return false;
+    if (r->right == FAC_GPU_TAPS && items % c->TK) return false;
     /* one pass of all items reads whole lines, or some columns were never read */
     if (items % ((t->a_along_m ? c->TM : c->TK) / t->VA) ||
         items % ((t->b_along_n ? c->TN : c->TK) / t->VB))
@@ -120,42 +119,43 @@ static bool fits_group(const fac_opencl *o, const fac_cl_product *r, const candi
 /* What results and whole extras take of a GPU's memory.  Neighbouring items hold neighbouring
  * columns: where those lie apart, as pixels with their channels last do, six times as long
  * (measured on an H200). */
-static double results_seconds(const fac_opencl *o, const fac_cl_product *r) {
+static double results_seconds(const fac_gpu_limits *l, const fac_gpu_product *r) {
     enum { APART = 6 };
-    const fac_cl_shape *s = &r->s;
+    const fac_gpu_shape *s = &r->s;
     const double elements = (double)(s->M * s->N * s->batch);
     double bytes =
         elements * (double)fac_dtype_get(r->result)->block_bytes * (s->y.column == 1 ? 1 : APART);
     for (int i = 0; i < r->extras; i++)
         if (s->e[i].row && s->e[i].column)
             bytes += elements * 4 * (s->e[i].column == 1 ? 1 : APART);
-    return o->limits.gpu && !r->places ? bytes / fac_cl_bandwidth(o) : 0;
+    return l->gpu && !r->places ? bytes / fac_gpu_bandwidth(l) : 0;
 }
 
-static void consider(const fac_opencl *o, const fac_cl_product *r, const candidate *c,
-                     fac_cl_tile *best) {
-    const fac_cl_shape *s = &r->s;
-    fac_cl_tile t = *best;
+static void consider(const fac_gpu_limits *l, const fac_gpu_product *r, const candidate *c,
+                     fac_gpu_tile *best) {
+    const fac_gpu_shape *s = &r->s;
+    fac_gpu_tile t = *best;
     t.TM = c->TM;
     t.TN = c->TN;
     t.TK = c->TK;
     t.RM = c->RM;
     t.RN = c->RN;
-    while (t.VA > 1 && !fits_group(o, r, c, &t)) t.VA = 1;
-    while (t.VB > 1 && !fits_group(o, r, c, &t)) t.VB = 1;
-    if (!fits_group(o, r, c, &t)) return;
+    while (t.VA > 1 && !fits_group(l, r, c, &t)) t.VA = 1;
+    while (t.VB > 1 && !fits_group(l, r, c, &t)) t.VB = 1;
+    if (!fits_group(l, r, c, &t)) return;
     /* patches in blocks of channels are read with one look at the tables a slab, unless filling the
      * last block costs too much */
     const int64_t filled =
-        r->right == FAC_CL_PATCHES ? parts(s->channels, t.TK) * t.TK * s->window : s->K;
-    t.blocks = r->right == FAC_CL_PATCHES && filled * 3 <= s->K * 4;
+        r->right == FAC_GPU_PATCHES ? parts(s->channels, t.TK) * t.TK * s->window : s->K;
+    t.blocks = r->right == FAC_GPU_PATCHES && filled * 3 <= s->K * 4;
     int64_t K = s->K ? s->K : 1; /* a sum of nothing is one, too */
     if (t.blocks) K = filled;
-    const double units = o->limits.units,
+    const double units = l->units,
                  groups = (double)parts(s->M, t.TM) * (double)parts(s->N, t.TN) * (double)s->batch;
-    const double unit = fac_cl_flops(o) / units, reaches = r->right == FAC_CL_MATRIX    ? c->share
-                                                           : r->right == FAC_CL_PATCHES ? c->patches
-                                                                                        : c->taps;
+    const double unit = fac_gpu_flops(l) / units, reaches = r->right == FAC_GPU_MATRIX ? c->share
+                                                            : r->right == FAC_GPU_PATCHES
+                                                                ? c->patches
+                                                                : c->taps;
     for (t.splits = 1; t.splits <= 64; t.splits *= 2) {
         t.each_k = parts(parts(K, t.splits), t.TK) * t.TK;
         if (t.splits > 1 && (t.each_k < 4 * t.TK || groups * (double)t.splits > 4 * units)) break;
@@ -165,12 +165,12 @@ static void consider(const fac_opencl *o, const fac_cl_product *r, const candida
         const double share = reaches * (count > units ? 1 : 0.7);
         const double flops = 2.0 * t.TM * t.TN * (double)t.each_k;
         double seconds =
-            fac_cl_costs.product_launch +
-            fmax(waves * (flops / (unit * share) + fac_cl_costs.wave), results_seconds(o, r));
+            fac_gpu_costs.product_launch +
+            fmax(waves * (flops / (unit * share) + fac_gpu_costs.wave), results_seconds(l, r));
         if (t.splits > 1)
-            seconds += fac_cl_costs.second_launch + 8.0 * (double)s->M * (double)s->N *
-                                                        (double)(s->batch * t.splits) /
-                                                        fac_cl_bandwidth(o);
+            seconds += fac_gpu_costs.second_launch + 8.0 * (double)s->M * (double)s->N *
+                                                         (double)(s->batch * t.splits) /
+                                                         fac_gpu_bandwidth(l);
         if (best->TM && seconds >= best->seconds) continue;
         const int64_t each = t.each_k;
         *best = t;
@@ -190,15 +190,11 @@ enum { SLABS = sizeof slabs / sizeof *slabs };
 
 /* A cpu: registers of its widest vectors, slabs for its first cache, rows enough to use a slab
  * often. */
-static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_tile *t) {
-    const fac_cl_shape *s = &r->s;
-    cl_uint width = 4;
-    if (o->cl.GetDeviceInfo(o->place.device, CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT, sizeof width,
-                            &width, NULL) ||
-        width < 4)
-        width = 4;
+static bool vector_tile(const fac_gpu_limits *l, const fac_gpu_product *r, fac_gpu_tile *t) {
+    const fac_gpu_shape *s = &r->s;
+    const unsigned width = l->vector < 4 ? 4 : l->vector;
     t->VB = width > 16 ? 16 : (int)width; /* elements of a vector; of eight bytes: half as many */
-    if (fac_cl_sum_bytes(r->dtype) == 8) t->VB /= 2;
+    if (fac_gpu_sum_bytes(r->dtype) == 8) t->VB /= 2;
     t->RN = 2;
     t->RM = width >= 16 ? 12 : 4;
     t->TK = 256;
@@ -211,8 +207,7 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
         t->TM = slabs[k].TM;
         t->TK = slabs[k].TK;
     }
-    const int64_t columns = parts(s->N, t->RN * t->VB) * s->batch,
-                  want = 4 * (int64_t)o->limits.units;
+    const int64_t columns = parts(s->N, t->RN * t->VB) * s->batch, want = 4 * (int64_t)l->units;
     while (t->TM > 4 * t->RM && columns * parts(s->M, t->TM) < want)
         t->TM = t->TM / 2 / t->RM * t->RM;
     if (t->TM > s->M) t->TM = (int)(parts(s->M, t->RM) * t->RM);
@@ -228,40 +223,40 @@ static bool vector_tile(const fac_opencl *o, const fac_cl_product *r, fac_cl_til
                  all = (double)(parts(s->N, t->RN * t->VB) * t->RN * t->VB);
     /* a gpu runs one of these items as slowly as one lane of many: only where nothing else is
      * offered */
-    t->seconds = fac_cl_costs.vector_launch + 2 * rows * all * (double)(s->K * s->batch) /
-                                                  (fac_cl_flops(o) * (o->limits.gpu ? 0.002 : 0.5));
-    return (size_t)(t->TK + t->TM) * (size_t)(t->RN * t->VB) * fac_cl_sum_bytes(r->dtype) <=
-           o->limits.local;
+    t->seconds = fac_gpu_costs.vector_launch + 2 * rows * all * (double)(s->K * s->batch) /
+                                                   (fac_gpu_flops(l) * (l->gpu ? 0.002 : 0.5));
+    return (size_t)(t->TK + t->TM) * (size_t)(t->RN * t->VB) * fac_gpu_sum_bytes(r->dtype) <=
+           l->local;
 }
 
-int fac_cl_tile_variants(const fac_opencl *o, fac_dtype dtype, fac_cl_way way) {
-    const candidate *tiles = tiles_of(o, dtype);
+int fac_gpu_tile_variants(const fac_gpu_limits *l, fac_dtype dtype, fac_gpu_way way) {
+    const candidate *tiles = tiles_of(l, dtype);
     int n = 0;
-    if (way == FAC_CL_VECTOR) return SLABS;
-    while (way == FAC_CL_TILED && tiles[n].TM) n++;
+    if (way == FAC_GPU_VECTOR) return SLABS;
+    while (way == FAC_GPU_TILED && tiles[n].TM) n++;
     return n;
 }
 
-bool fac_cl_tile_choose(const fac_opencl *o, const fac_cl_product *r, fac_cl_way way,
-                        fac_cl_tile *t) {
+bool fac_gpu_tile_choose(const fac_gpu_limits *l, const fac_gpu_product *r, fac_gpu_way way,
+                         fac_gpu_tile *t) {
     enum { MOST = 0x7fff0000 };
-    const fac_cl_shape *s = &r->s;
+    const fac_gpu_shape *s = &r->s;
     memset(t, 0, sizeof *t);
     if (s->M > MOST || s->N > MOST || s->K > MOST || s->batch > MOST) return false;
     accesses(r, t);
     t->way = way;
-    if (way == FAC_CL_VECTOR) return vector_tile(o, r, t);
-    if (way == FAC_CL_THIN) return !r->variant && fac_cl_tile_thin(o, r, t);
-    const candidate *all = tiles_of(o, r->dtype);
+    if (way == FAC_GPU_VECTOR) return vector_tile(l, r, t);
+    if (way == FAC_GPU_THIN) return !r->variant && fac_gpu_tile_thin(l, r, t);
+    const candidate *all = tiles_of(l, r->dtype);
     for (int k = 0; all[k].TM; k++)
-        if (!r->variant || r->variant == k + 1) consider(o, r, &all[k], t);
+        if (!r->variant || r->variant == k + 1) consider(l, r, &all[k], t);
     /* what a cpu does with barriers is slow */
-    if (!o->limits.gpu) t->seconds *= 20;
+    if (!l->gpu) t->seconds *= 20;
     return t->TM != 0;
 }
 
-size_t fac_cl_gemm_work(const fac_cl_tile *t, const fac_cl_product *r) {
+size_t fac_gpu_tile_work(const fac_gpu_tile *t, const fac_gpu_product *r) {
     return t->splits > 1
-               ? (size_t)(t->splits * r->s.batch * r->s.M * r->s.N) * fac_cl_sum_bytes(r->dtype)
+               ? (size_t)(t->splits * r->s.batch * r->s.M * r->s.N) * fac_gpu_sum_bytes(r->dtype)
                : 0;
 }

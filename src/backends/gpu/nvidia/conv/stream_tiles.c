@@ -1,9 +1,9 @@
 /* Which tile conv/wgmma_stream takes: estimates by what a unit must do for each tile, and how
  * evenly tiles go round.  The numbers were fitted to measurements on an H200, together with those
- * of conv_tiles.c. */
+ * of rows_tiles.c. */
 #include <math.h>
-#include "backends/opencl/nvidia/conv/conv_stream.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/conv/stream.h"
+#include "backends/gpu/nvidia/speed.h"
 
 /* Consumers, those of a team, blocks of 64 rows, channels, places for results, halo.  Where memory
  * is what limits, the first of them is taken: it keeps most on the way. */
@@ -110,12 +110,12 @@ static double end_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
 }
 
 /* joined: other phases follow in the same launch. */
-static double phase_clocks(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t,
-                           const fac_nv_phase *f, bool joined) {
+static double phase_clocks(const fac_gpu_limits *l, const fac_nv_stream *q,
+                           const fac_nv_stream_tile *t, const fac_nv_phase *f, bool joined) {
     const fac_nv_stream_speed *of = numbers_of(q);
     const fac_nv_stream_places places = fac_nv_stream_places_of(q, t, f);
     const double count = ceil((double)places.all / places.tile) * ceil((double)q->c.rows / t->bn),
-                 units = o->limits.units;
+                 units = l->units;
     const double steps = (double)fac_nv_stream_blocks(q) * f->taps;
     const double multiply = steps * step_clocks(q, t, f->taps) * measured(q, t);
     const double results = (double)fac_nv_stream_rows(t) / (q->c.pooled ? 4 : 1) * t->bn * q->bytes;
@@ -142,19 +142,19 @@ static double moments_seconds(const fac_nv_stream *q, const fac_nv_stream_tile *
     return of->joining + bytes / of->moments;
 }
 
-static double seconds_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_stream_tile *t,
-                         double bytes) {
+static double seconds_of(const fac_gpu_limits *l, const fac_nv_stream *q,
+                         const fac_nv_stream_tile *t, double bytes) {
     const fac_nv_stream_speed *of = numbers_of(q);
     double seconds = moments_seconds(q, t);
     for (int i = 0; i < q->c.phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
-        seconds += fac_nv_both(phase_clocks(o, q, t, &f, q->joined && i > 0) / fac_nv_speeds.clock,
+        seconds += fac_nv_both(phase_clocks(l, q, t, &f, q->joined && i > 0) / fac_nv_speeds.clock,
                                bytes / q->c.phases / of->bandwidth, of->all);
     }
     return seconds + fac_nv_stream_launches(q) * of->launch;
 }
 
-bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv_stream *q) {
+bool fac_nv_stream_choose(const fac_gpu_limits *l, int variant, double bytes, fac_nv_stream *q) {
     const fac_nv_phase f = fac_nv_phase_of(&q->c, 0);
     bool found = false;
     int count = TILES;
@@ -175,8 +175,8 @@ bool fac_nv_stream_choose(const fac_opencl *o, int variant, double bytes, fac_nv
         if (!settle(q, &f, &t)) continue;
         fac_nv_stream with = *q;
         with.t = t;
-        with.kept = fac_nv_stream_keeps(o, &with);
-        with.seconds = seconds_of(o, &with, &t, bytes);
+        with.kept = fac_nv_stream_keeps(l, &with);
+        with.seconds = seconds_of(l, &with, &t, bytes);
         if (!found || with.seconds < q->seconds) {
             *q = with;
             found = true;

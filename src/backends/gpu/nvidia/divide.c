@@ -1,6 +1,6 @@
 /* Division of 31-bit numbers by a number that is the same for all, as a multiplication (Granlund
  * and Montgomery 1994). */
-#include "backends/opencl/nvidia/unit/nvidia.h"
+#include "backends/gpu/nvidia/divide.h"
 
 fac_nv_divisor fac_nv_divide(uint32_t d) {
     uint32_t bits = 0;

@@ -1,12 +1,12 @@
 /* How convolutions are cut for nv_mma_conv.cl.
  *
- * By an estimate as that of conv_tiles.c: rounds of tiles over the units, each as long as its
+ * By an estimate as that of rows_tiles.c: rounds of tiles over the units, each as long as its
  * products or as its copies take, and as storing its results.  Stages are as many as local memory
  * has room for. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/nvidia/conv/conv_rows.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/conv/tiles.h"
+#include "backends/gpu/nvidia/speed.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, SPLITS = 32, LEAST_STAGES = 2 };
 
@@ -83,7 +83,7 @@ fac_mma_tile fac_mma_conv_tile(const fac_nv_conv *c, const fac_nv_tile *t) {
                            .round_a = false };
 }
 
-static bool fits(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile *t) {
+static bool fits(const fac_mma_unit *u, const fac_nv_conv *c, const cut *k, fac_nv_tile *t) {
     const int bytes = is_half(c) ? 2 : 4, least = 64 / bytes;
     if (k->few != c->few || (k->columns > 64 && c->rows <= k->columns / 2)) return false;
     *t = (fac_nv_tile){ .c = { .columns = k->columns,
@@ -109,22 +109,22 @@ static bool fits(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile 
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
     const size_t fixed = c->few ? sizeof(int32_t[4]) * TAPS_FEW : 0;
     const size_t each = (size_t)(k->rows * m.a_row + fac_nv_tile_bytes(&t->k)),
-                 most = fac_mma_local(o) - fixed;
+                 most = u->local - fixed;
     t->c.stages = most / each < (size_t)k->stages ? (int)(most / each) : k->stages;
     t->at_once =
-        fac_mma_room(o, fac_mma_items(&m), (size_t)t->c.stages * each + fixed, k->registers);
+        fac_mma_room(u, fac_mma_items(&m), (size_t)t->c.stages * each + fixed, k->registers);
     return t->c.stages >= LEAST_STAGES && t->at_once;
 }
 
 /* Seconds of one phase in so many splits. */
-static double estimate(fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits,
-                       const fac_nv_tile *t) {
+static double estimate(const fac_mma_unit *u, const fac_nv_conv *c, const fac_nv_phase *f,
+                       int splits, const fac_nv_tile *t) {
     const fac_mma_conv_speed *v = &fac_mma_conv_speeds;
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
     const int k_tiles = fac_nv_k_tiles(c, &t->k, f);
     const double tiles =
         (double)fac_nv_parts(f->pixels, m.rows) * fac_nv_row_tiles(c, &t->k) * c->groups;
-    const double units = o->limits.units;
+    const double units = u->units;
     const double each_k = (double)fac_nv_parts(k_tiles, splits),
                  count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
     const double full = ceil(count / units), at_once = full < t->at_once ? full : t->at_once;
@@ -132,7 +132,7 @@ static double estimate(fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *
                                                                   : warps >= 4 ? v->some
                                                                                : v->few;
     const double rate =
-        fac_mma_rate(o, c->mode) / units * t->c.share * busy * (t->c.stages < 3 ? v->shallow : 1);
+        fac_mma_rate(u, c->mode) / units * t->c.share * busy * (t->c.stages < 3 ? v->shallow : 1);
     const double product = (double)m.rows * m.columns * t->k.terms / rate, wait = v->wait / at_once;
     const int stored = c->rows < m.columns ? c->rows : m.columns;
     const double end = (double)m.rows * stored * (c->r.result == FAC_F32 ? 4 : 2) *
@@ -153,11 +153,11 @@ static int more_than(int splits) {
     return splits + (splits < 16 ? 2 : 4);
 }
 
-static void consider(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile *best) {
+static void consider(const fac_mma_unit *u, const fac_nv_conv *c, const cut *k, fac_nv_tile *best) {
     fac_nv_tile t;
     double most = -1;
     fac_nv_phase heavy = { 0 };
-    if (!fits(o, c, k, &t)) return;
+    if (!fits(u, c, k, &t)) return;
     for (int i = 0; i < c->phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(c, i);
         const double work = (double)f.pixels * (1 + f.taps);
@@ -174,7 +174,7 @@ static void consider(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_t
         t.seconds = 0;
         for (int i = 0; i < c->phases; i++) {
             const fac_nv_phase f = fac_nv_phase_of(c, i);
-            if (f.pixels) t.seconds += estimate(o, c, &f, splits, &t);
+            if (f.pixels) t.seconds += estimate(u, c, &f, splits, &t);
         }
         t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
         t.splits = k_tiles ? (int)fac_nv_parts(k_tiles, t.each_k) : 1;
@@ -182,10 +182,10 @@ static void consider(fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_t
     }
 }
 
-bool fac_mma_conv_choose(fac_opencl *o, const fac_nv_conv *c, int variant, fac_nv_tile *t) {
+bool fac_mma_conv_choose(const fac_mma_unit *u, const fac_nv_conv *c, int variant, fac_nv_tile *t) {
     const cut *all = cuts(c);
     memset(t, 0, sizeof *t);
     for (int k = 0; all[k].rows; k++)
-        if (!variant || variant == k + 1) consider(o, c, &all[k], t);
+        if (!variant || variant == k + 1) consider(u, c, &all[k], t);
     return t->c.columns != 0;
 }

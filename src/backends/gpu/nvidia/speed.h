@@ -1,9 +1,9 @@
 /* What estimates of the solvers for NVIDIA's matrix units count on: measured on an H200, and fitted
  * to measurements there where a field says so.  Bytes are a second's, of all units unless a field
  * says otherwise; times are seconds. */
-#ifndef FACULA_NVIDIA_SPEED_H
-#define FACULA_NVIDIA_SPEED_H
-#include "backends/opencl/nvidia/unit/nvidia.h"
+#ifndef FACULA_GPU_NVIDIA_SPEED_H
+#define FACULA_GPU_NVIDIA_SPEED_H
+#include "backends/gpu/nvidia/mode.h"
 
 typedef struct fac_nv_speed {
     double unit[4];              /* multiply-adds a second of a unit by wgmma, by fac_nv_mode */
@@ -28,7 +28,7 @@ typedef struct fac_nv_speed {
 } fac_nv_speed;
 extern const fac_nv_speed fac_nv_speeds;
 
-/* Of nvidia/conv/conv_stream_tiles.c, fitted: see there for what they are multiplied with. */
+/* Of conv/stream_tiles.c, fitted: see there for what they are multiplied with. */
 typedef struct fac_nv_stream_speed {
     double row, way, together, steps; /* step_clocks; how its parts add up (fac_nv_both) */
     double staged;                    /* end_clocks: bytes a clock */
@@ -45,7 +45,7 @@ typedef struct fac_nv_stream_speed {
  * TF32, each by all tiles. */
 extern const fac_nv_stream_speed fac_nv_stream_copied, fac_nv_stream_mapped;
 
-/* Of nvidia/conv/conv_tiles.c, fitted. */
+/* Of conv/rows_tiles.c, fitted. */
 typedef struct fac_nv_tile_speed {
     double one_tap, taps;   /* seconds of waiting for a k-tile's pixels */
     double ahead;           /* by so much less where it is ahead */
@@ -63,7 +63,7 @@ typedef struct fac_nv_grad_w_speed {
     double rounded, split, as_they_are;    /* of the units' rate, by what operands need */
     double end, end_bytes;                 /* a group's part: its end, bytes a second of it */
     double launch, apart;                  /* the launch; one that adds parts */
-    double memory;                         /* of fac_cl_bandwidth */
+    double memory;                         /* of fac_gpu_bandwidth */
     double mma_wave, mma_memory, mma_idle; /* by mma.sync: a round, memory, few items' share */
 } fac_nv_grad_w_speed;
 extern const fac_nv_grad_w_speed fac_nv_grad_w_speeds;
@@ -80,7 +80,7 @@ typedef struct fac_nv_relay_speed {
 } fac_nv_relay_speed;
 extern const fac_nv_relay_speed fac_nv_relay_speeds;
 
-/* Of nvidia/conv/conv_warps_tiles.c, fitted to layers of ResNet-50, MobileNetV2 and GoogLeNet at
+/* Of conv/warps_tiles.c, fitted to layers of ResNet-50, MobileNetV2 and GoogLeNet at
  * batch 1, cut in all ways. */
 typedef struct fac_nv_warps_speed {
     double launch, turn, wait; /* a launch; a turn of a unit; each wait in it for operands */
@@ -100,7 +100,7 @@ typedef struct fac_nv_attention_speed {
 } fac_nv_attention_speed;
 extern const fac_nv_attention_speed fac_nv_attention_speeds;
 
-/* Of nvidia/conv/mma_conv_tiles.c. */
+/* Of conv/mma_tiles.c. */
 typedef struct fac_mma_conv_speed {
     double wait, tile, results; /* for a k-tile; begin and end of a tile; bytes a second */
     double some, few, shallow;  /* of the rate: of four warps, of fewer, of few stages */

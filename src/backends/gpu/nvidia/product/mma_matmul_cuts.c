@@ -1,7 +1,5 @@
 /* Tiles of matrix products on mma.sync (nv_mma_matmul.cl): see matmul.h. */
-#include <string.h>
-#include "backends/opencl/nvidia/product/matmul.h"
-#include "backends/opencl/nvidia/unit/mma.h"
+#include "backends/gpu/nvidia/product/matmul.h"
 
 /* Bytes of a step of each row; registers of an item, about. */
 typedef struct mma_cut {
@@ -22,7 +20,7 @@ static const mma_cut short_side[] = { { { 128, 16, 4, 0, 0.2 }, 32, 16, 64, 96 }
                                       { { 128, 32, 4, 0, 0.35 }, 32, 32, 64, 128 },
                                       { { 128, 64, 4, 0, 0.5 }, 32, 64, 64, 168 } };
 
-bool fac_mma_matmul_cut(fac_opencl *o, int k, fac_nv_matmul *m) {
+bool fac_mma_matmul_cut(const fac_mma_unit *u, int k, fac_nv_matmul *m) {
     const bool three = m->mode == FAC_NV_3XTF32;
     const mma_cut *all = single;
     size_t count = sizeof single / sizeof *single;
@@ -35,8 +33,7 @@ bool fac_mma_matmul_cut(fac_opencl *o, int k, fac_nv_matmul *m) {
     }
     if ((size_t)k >= count) return false;
     const mma_cut *c = &all[k];
-    const size_t each = (size_t)(c->c.rows + c->c.columns) * (size_t)c->row,
-                 most = fac_mma_local(o) / each;
+    const size_t each = (size_t)(c->c.rows + c->c.columns) * (size_t)c->row, most = u->local / each;
     m->cut = c->c;
     m->warp_rows = c->warp_rows;
     m->warp_columns = c->warp_columns;
@@ -44,27 +41,8 @@ bool fac_mma_matmul_cut(fac_opencl *o, int k, fac_nv_matmul *m) {
     if (most < (size_t)m->cut.stages) m->cut.stages = (int)most;
     const int items = fac_mma_matmul_items(m);
     m->cut.groups =
-        m->cut.stages < 2 ? 0 : fac_mma_room(o, items, (size_t)m->cut.stages * each, c->registers);
+        m->cut.stages < 2 ? 0 : fac_mma_room(u, items, (size_t)m->cut.stages * each, c->registers);
     /* a unit with few warps waits for them */
     if (m->cut.groups * items < 256) m->cut.share *= 0.7;
     return true;
-}
-
-void fac_mma_matmul_text(const fac_nv_matmul *m, fac_text *to) {
-    const bool floats = m->mode == FAC_NV_TF32;
-    const fac_mma_tile t = { .rows = m->cut.rows,
-                             .columns = m->cut.columns,
-                             .warp_rows = m->warp_rows,
-                             .warp_columns = m->warp_columns,
-                             .a_row = m->row_bytes,
-                             .b_row = m->row_bytes,
-                             .mode = m->mode,
-                             .round_a = floats && m->p.from != FAC_NV_IMAGES,
-                             .round_b = floats && m->q.from != FAC_NV_IMAGES };
-    fac_mma_tiles_text(&t, to);
-    fac_text_print(
-        to,
-        "#define ITEMS %d\n#define WORKERS ITEMS\n#define RESULT_ROWS MS\n#define RESULT_STEP 16\n"
-        "#define RESULT_COLUMNS WN\n",
-        fac_mma_items(&t));
 }

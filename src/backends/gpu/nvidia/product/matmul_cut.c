@@ -1,9 +1,8 @@
 /* How a product is cut for wgmma, and what that costs: see matmul.h. */
 #include <limits.h>
 #include <string.h>
-#include "backends/opencl/nvidia/product/matmul.h"
-#include "backends/opencl/nvidia/unit/mma.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/product/matmul.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "tensor/tensor_internal.h"
 
 enum {
@@ -52,7 +51,7 @@ static int64_t step_of(int64_t size, int64_t step) { return size > 1 ? step : 0;
 
 static bool steps_by(const fac_nv_side *s, int64_t other, int64_t chunk) {
     bool good = s->at % chunk == 0 && other % chunk == 0;
-    for (int k = 0; k < FAC_CL_BATCH; k++) good &= s->size[k] == 1 || s->z[k] % chunk == 0;
+    for (int k = 0; k < FAC_GPU_BATCH; k++) good &= s->size[k] == 1 || s->z[k] % chunk == 0;
     return good;
 }
 
@@ -77,14 +76,14 @@ static fac_nv_from from_of(const fac_nv_matmul *m, const fac_nv_side *s) {
 }
 
 static fac_nv_side side_of(const fac_nv_matmul *m, int input) {
-    const fac_cl_shape *s = &m->r.s;
-    const fac_cl_matrix *x = input ? &s->b : &s->a;
+    const fac_gpu_shape *s = &m->r.s;
+    const fac_gpu_matrix *x = input ? &s->b : &s->a;
     fac_nv_side side = { .input = input,
                          .rows = input ? s->N : s->M,
                          .at = x->at,
                          .row = input ? x->column : x->row,
                          .term = input ? x->row : x->column };
-    for (int k = 0; k < FAC_CL_BATCH; k++) {
+    for (int k = 0; k < FAC_GPU_BATCH; k++) {
         side.z[k] = s->z[k] > 1 ? x->z[k] : 0;
         side.size[k] = side.z[k] ? s->z[k] : 1;
     }
@@ -111,7 +110,7 @@ static void settle(const fac_nv_matmul *m, bool before_run, int tile, fac_nv_sid
                                        : FAC_NV_FLOATS;
     s->blocks = parts_of(s->rows, tile);
     int64_t count = 1;
-    for (int k = 0; k < FAC_CL_BATCH; k++) count *= s->size[k];
+    for (int k = 0; k < FAC_GPU_BATCH; k++) count *= s->size[k];
     s->matrix = (size_t)(s->blocks * m->k_tiles * tile) * 128 * (s->make == FAC_NV_SPLIT ? 2 : 1);
     s->bytes = s->from == FAC_NV_IMAGES ? s->matrix * (size_t)count : 0;
     s->place = 0;
@@ -119,7 +118,7 @@ static void settle(const fac_nv_matmul *m, bool before_run, int tile, fac_nv_sid
 
 static double source_bytes(const fac_nv_matmul *m, const fac_nv_side *s) {
     double count = (double)s->rows * (double)m->r.s.K;
-    for (int k = 0; k < FAC_CL_BATCH; k++) count *= (double)s->size[k];
+    for (int k = 0; k < FAC_GPU_BATCH; k++) count *= (double)s->size[k];
     return count * (double)fac_dtype_get(m->r.dtype)->block_bytes;
 }
 
@@ -134,7 +133,7 @@ static double image_seconds(const fac_nv_matmul *m, const fac_nv_side *s) {
 
 /* The operand as rows of four neighbours: coordinates are the batch's dims but the first, and the
  * row. */
-static bool place_of(const fac_cl_shape *s, const fac_cl_matrix *x, fac_nv_place *to) {
+static bool place_of(const fac_gpu_shape *s, const fac_gpu_matrix *x, fac_nv_place *to) {
     const int64_t step[] = { step_of(s->z[1], x->z[1]), step_of(s->z[2], x->z[2]),
                              step_of(s->z[3], x->z[3]), step_of(s->M, x->row), x->column },
                   size[] = { s->z[1], s->z[2], s->z[3], s->M, s->N };
@@ -156,7 +155,7 @@ static bool place_of(const fac_cl_shape *s, const fac_cl_matrix *x, fac_nv_place
 static bool is_float(fac_dtype t) { return t == FAC_F32 || t == FAC_F16 || t == FAC_BF16; }
 
 static bool ends_of(fac_nv_matmul *m) {
-    const fac_cl_product *r = &m->r;
+    const fac_gpu_product *r = &m->r;
     bool good = !m->swap && r->s.N % 4 == 0 && is_float(r->result) &&
                 place_of(&r->s, &r->s.y, &m->ends.p[0]) && fac_nv_in_fours(&m->ends.p[0]);
     for (int i = 0; good && i < r->extras; i++)
@@ -177,10 +176,10 @@ static double work_seconds(const fac_nv_matmul *m, double waves, double products
 
 /* Of the product alone; chooses the parts of the sum.  A unit works on several jobs at once where
  * they are short. */
-static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
-    const fac_cl_shape *s = &m->r.s;
+static double product_seconds(unsigned units, fac_nv_matmul *m) {
+    const fac_gpu_shape *s = &m->r.s;
     const fac_nv_cut *c = &m->cut;
-    const double slots = (double)o->limits.units * c->groups, batch = (double)s->batch,
+    const double slots = (double)units * c->groups, batch = (double)s->batch,
                  y = (double)(s->M * s->N) * batch;
     const double rate = m->rate / slots * c->share, halves = m->mode == FAC_NV_3XTF32 ? 2 : 1;
     const double tile = (double)c->rows * c->columns * fac_nv_terms(m) / rate,
@@ -212,16 +211,15 @@ static double product_seconds(const fac_opencl *o, fac_nv_matmul *m) {
     return best;
 }
 
-static void cut(const fac_opencl *o, const fac_nv_cut *c, const bool *before_run,
-                fac_nv_matmul *m) {
-    const fac_cl_shape *s = &m->r.s;
+static void cut(unsigned units, const fac_nv_cut *c, const bool *before_run, fac_nv_matmul *m) {
+    const fac_gpu_shape *s = &m->r.s;
     m->cut = *c;
     m->k_tiles = parts_of(s->K, fac_nv_terms(m));
     settle(m, before_run[m->p.input], c->rows, &m->p);
     settle(m, before_run[m->q.input], c->columns, &m->q);
     m->row_tiles = m->p.blocks;
     m->column_tiles = m->q.blocks;
-    m->seconds = product_seconds(o, m) + image_seconds(m, &m->p) + image_seconds(m, &m->q);
+    m->seconds = product_seconds(units, m) + image_seconds(m, &m->p) + image_seconds(m, &m->q);
     /* a wave of tiles is about square */
     m->band = c->rows >= 2 * c->columns ? 8 : 11;
     if (c->columns >= 2 * c->rows) m->band = 16;
@@ -244,12 +242,12 @@ int fac_nv_matmul_variants(const fac_nv_matmul *m) {
 }
 
 /* What does not depend on the cut. */
-static bool start(const fac_cl_product *r, fac_precision precision, bool mma, fac_nv_matmul *m) {
-    const fac_cl_shape *s = &r->s;
+static bool start(const fac_gpu_product *r, fac_precision precision, bool mma, fac_nv_matmul *m) {
+    const fac_gpu_shape *s = &r->s;
     memset(m, 0, sizeof *m);
     m->r = *r;
     m->mma = mma;
-    if (!fac_nv_mode_of(r->dtype, precision, &m->mode) || r->right != FAC_CL_MATRIX || !s->K)
+    if (!fac_nv_mode_of(r->dtype, precision, &m->mode) || r->right != FAC_GPU_MATRIX || !s->K)
         return false;
     if (s->M > INT_MAX / 512 || s->N > INT_MAX / 512 || s->K > INT_MAX / 2 || s->batch > 65535)
         return false;
@@ -271,10 +269,10 @@ static void better(const fac_nv_matmul *m, fac_nv_matmul *best) {
     if (!best->cut.rows || m->seconds < best->seconds) *best = *m;
 }
 
-bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precision precision,
+bool fac_nv_matmul_read(const fac_gpu_limits *l, const fac_gpu_product *r, fac_precision precision,
                         const bool *before_run, int variant, fac_nv_matmul *m) {
     if (!start(r, precision, false, m)) return false;
-    m->rate = fac_nv_rate(o, m->mode);
+    m->rate = fac_nv_rate(l, m->mode);
     fac_nv_matmul best = { 0 };
     const cuts c = cuts_of(m);
     for (int k = 0; k < c.count + c.owned_count; k++) {
@@ -284,32 +282,32 @@ bool fac_nv_matmul_read(const fac_opencl *o, const fac_cl_product *r, fac_precis
         if (!variant && m->swap && c.shared[k].columns < r->s.M && k + 1 < c.count) continue;
         if (!variant && m->swap && best.cut.rows) break;
         m->own = k >= c.count;
-        cut(o, m->own ? &c.owned[k - c.count] : &c.shared[k], before_run, m);
+        cut(l->units, m->own ? &c.owned[k - c.count] : &c.shared[k], before_run, m);
         better(m, &best);
     }
     *m = best;
     return m->cut.rows != 0;
 }
 
-bool fac_mma_matmul_read(fac_opencl *o, const fac_cl_product *r, fac_precision precision,
+bool fac_mma_matmul_read(const fac_mma_unit *u, const fac_gpu_product *r, fac_precision precision,
                          const bool *before_run, int variant, fac_nv_matmul *m) {
     if (!start(r, precision, true, m)) return false;
-    m->rate = fac_mma_rate(o, m->mode);
+    m->rate = fac_mma_rate(u, m->mode);
     fac_nv_matmul best = { 0 };
-    for (int k = 0; fac_mma_matmul_cut(o, k, m); k++) {
+    for (int k = 0; fac_mma_matmul_cut(u, k, m); k++) {
         if ((variant && variant != k + 1) || !m->cut.groups) continue;
         if (!variant && m->swap && (m->cut.columns < r->s.M || best.cut.rows)) continue;
         const fac_nv_cut c = m->cut;
-        cut(o, &c, before_run, m);
+        cut(u->units, &c, before_run, m);
         better(m, &best);
     }
     *m = best;
     return m->cut.rows != 0;
 }
 
-int fac_mma_matmul_variants(fac_opencl *o, const fac_nv_matmul *m) {
+int fac_mma_matmul_variants(const fac_mma_unit *u, const fac_nv_matmul *m) {
     fac_nv_matmul any = *m;
     int n = 0;
-    while (fac_mma_matmul_cut(o, n, &any)) n++;
+    while (fac_mma_matmul_cut(u, n, &any)) n++;
     return n;
 }

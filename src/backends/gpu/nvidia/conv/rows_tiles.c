@@ -1,71 +1,71 @@
-/* How convolutions are cut for nv_conv_rows.cl: see conv_rows.h.
+/* How convolutions are cut for nv_conv_rows.cl: see tiles.h.
  *
  * By an estimate: rounds of tiles over the units, each as long as its products at the rate that so
  * many teams reach, or as waiting for pixels takes, and as storing its results.  Few tiles are
  * split along the sum.  The numbers were fitted to measurements on an H200: those of TF32 all
- * together, and with those of conv_stream_tiles.c, to what choosing by estimates costs (the layers
+ * together, and with those of stream_tiles.c, to what choosing by estimates costs (the layers
  * of five networks at three batches and of ResNet-50's training); those of other modes to
  * ResNet-50's and VGG16's layers, each cut in all ways. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/nvidia/conv/conv_rows.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/conv/tiles.h"
+#include "backends/gpu/nvidia/speed.h"
 
 enum { TAPS = 32, TAPS_FEW = 256, LOCAL_BYTES = 232448, REGISTERS = 65536, SPLITS = 32 };
 
-static const fac_nv_cut single[] = { /* TF32 */
-                                     { 256, 2, 128, 4, true, 0, false, false, 1.00 },
-                                     { 128, 4, 128, 6, false, 128, false, false, 0.72 },
-                                     { 128, 2, 128, 5, false, 128, false, true, 0.46 },
-                                     { 128, 2, 128, 6, true, 0, false, true, 0.47 },
-                                     { 64, 4, 128, 6, false, 128, false, false, 0.35 },
-                                     { 64, 2, 128, 4, false, 0, false, true, 0.40 },
-                                     { 64, 1, 128, 5, true, 0, false, true, 0.32 },
-                                     { 128, 1, 128, 5, true, 0, false, true, 0.49 },
-                                     { 64, 2, 64, 4, false, 0, true, false, 0.88 },
-                                     { 64, 4, 64, 4, false, 128, true, false, 0.14 },
-                                     { 128, 2, 64, 4, true, 0, false, true, 0.46 },
-                                     { 64, 2, 64, 4, true, 0, false, true, 0.24 },
-                                     { 64, 1, 64, 4, false, 0, true, true, 0.21 },
-                                     { 64, 1, 128, 4, false, 0, true, true, 0.23 },
-                                     { 0 }
+static const fac_nv_conv_cut single[] = { /* TF32 */
+                                          { 256, 2, 128, 4, true, 0, false, false, 1.00 },
+                                          { 128, 4, 128, 6, false, 128, false, false, 0.72 },
+                                          { 128, 2, 128, 5, false, 128, false, true, 0.46 },
+                                          { 128, 2, 128, 6, true, 0, false, true, 0.47 },
+                                          { 64, 4, 128, 6, false, 128, false, false, 0.35 },
+                                          { 64, 2, 128, 4, false, 0, false, true, 0.40 },
+                                          { 64, 1, 128, 5, true, 0, false, true, 0.32 },
+                                          { 128, 1, 128, 5, true, 0, false, true, 0.49 },
+                                          { 64, 2, 64, 4, false, 0, true, false, 0.88 },
+                                          { 64, 4, 64, 4, false, 128, true, false, 0.14 },
+                                          { 128, 2, 64, 4, true, 0, false, true, 0.46 },
+                                          { 64, 2, 64, 4, true, 0, false, true, 0.24 },
+                                          { 64, 1, 64, 4, false, 0, true, true, 0.21 },
+                                          { 64, 1, 128, 4, false, 0, true, true, 0.23 },
+                                          { 0 }
 };
-static const fac_nv_cut half[] = { /* BF16, F16 */
-                                   { 256, 2, 128, 4, true, 0, false, false, 0.80 },
-                                   { 128, 4, 128, 6, false, 128, false, false, 0.62 },
-                                   { 128, 2, 128, 5, false, 128, false, true, 0.45 },
-                                   { 128, 2, 128, 6, true, 0, false, true, 0.50 },
-                                   { 64, 4, 128, 6, false, 128, false, false, 0.41 },
-                                   { 64, 2, 128, 4, false, 0, false, true, 0.52 },
-                                   { 64, 1, 128, 5, true, 0, false, true, 0.42 },
-                                   { 128, 1, 128, 5, true, 0, false, true, 0.39 },
-                                   { 64, 2, 64, 4, false, 0, true, false, 0.20 },
-                                   { 64, 4, 64, 4, false, 128, true, false, 0.21 },
-                                   { 128, 2, 64, 4, true, 0, false, true, 0.41 },
-                                   { 64, 2, 64, 4, true, 0, false, true, 0.38 },
-                                   { 64, 1, 64, 4, false, 0, true, true, 0.20 },
-                                   { 0 }
+static const fac_nv_conv_cut half[] = { /* BF16, F16 */
+                                        { 256, 2, 128, 4, true, 0, false, false, 0.80 },
+                                        { 128, 4, 128, 6, false, 128, false, false, 0.62 },
+                                        { 128, 2, 128, 5, false, 128, false, true, 0.45 },
+                                        { 128, 2, 128, 6, true, 0, false, true, 0.50 },
+                                        { 64, 4, 128, 6, false, 128, false, false, 0.41 },
+                                        { 64, 2, 128, 4, false, 0, false, true, 0.52 },
+                                        { 64, 1, 128, 5, true, 0, false, true, 0.42 },
+                                        { 128, 1, 128, 5, true, 0, false, true, 0.39 },
+                                        { 64, 2, 64, 4, false, 0, true, false, 0.20 },
+                                        { 64, 4, 64, 4, false, 128, true, false, 0.21 },
+                                        { 128, 2, 64, 4, true, 0, false, true, 0.41 },
+                                        { 64, 2, 64, 4, true, 0, false, true, 0.38 },
+                                        { 64, 1, 64, 4, false, 0, true, true, 0.20 },
+                                        { 0 }
 };
-static const fac_nv_cut triple[] = { /* 3XTF32 */
-                                     { 128, 2, 64, 5, true, 0, false, true, 0.80 },
-                                     { 128, 2, 64, 5, false, 0, false, true, 0.93 },
-                                     { 64, 2, 64, 6, false, 0, false, true, 0.90 },
-                                     { 64, 4, 64, 6, false, 128, false, false, 0.81 },
-                                     { 64, 2, 128, 4, false, 0, false, true, 0.95 },
-                                     { 64, 1, 128, 4, false, 0, false, true, 0.94 },
-                                     { 64, 1, 128, 3, false, 128, false, true, 0.90 },
-                                     { 64, 1, 64, 6, true, 0, false, true, 0.60 },
-                                     { 64, 2, 64, 4, false, 0, true, false, 0.88 },
-                                     { 64, 4, 64, 4, false, 128, true, false, 0.87 },
-                                     { 64, 1, 64, 4, false, 0, true, true, 0.55 },
-                                     { 64, 1, 128, 3, false, 0, true, true, 0.55 },
-                                     { 0 }
+static const fac_nv_conv_cut triple[] = { /* 3XTF32 */
+                                          { 128, 2, 64, 5, true, 0, false, true, 0.80 },
+                                          { 128, 2, 64, 5, false, 0, false, true, 0.93 },
+                                          { 64, 2, 64, 6, false, 0, false, true, 0.90 },
+                                          { 64, 4, 64, 6, false, 128, false, false, 0.81 },
+                                          { 64, 2, 128, 4, false, 0, false, true, 0.95 },
+                                          { 64, 1, 128, 4, false, 0, false, true, 0.94 },
+                                          { 64, 1, 128, 3, false, 128, false, true, 0.90 },
+                                          { 64, 1, 64, 6, true, 0, false, true, 0.60 },
+                                          { 64, 2, 64, 4, false, 0, true, false, 0.88 },
+                                          { 64, 4, 64, 4, false, 128, true, false, 0.87 },
+                                          { 64, 1, 64, 4, false, 0, true, true, 0.55 },
+                                          { 64, 1, 128, 3, false, 0, true, true, 0.55 },
+                                          { 0 }
 };
 
 static bool is_half(const fac_nv_conv *c) {
     return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16;
 }
-static const fac_nv_cut *cuts(const fac_nv_conv *c) {
+static const fac_nv_conv_cut *cuts(const fac_nv_conv *c) {
     if (c->mode == FAC_NV_3XTF32) return triple;
     return is_half(c) ? half : single;
 }
@@ -104,14 +104,14 @@ static int images_read(const fac_nv_conv *c) {
 }
 
 /* Seconds of one phase in so many splits. */
-static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f, int splits,
-                       const fac_nv_tile *t) {
+static double estimate(const fac_gpu_limits *l, const fac_nv_conv *c, const fac_nv_phase *f,
+                       int splits, const fac_nv_tile *t) {
     const bool tf32 = c->mode == FAC_NV_TF32;
     const fac_nv_tile_speed *of = tf32 ? &fac_nv_tile_tf32 : &fac_nv_tile_others;
     const int rows = 64 * t->c.teams, k_tiles = fac_nv_k_tiles(c, &t->k, f), room = room_for(t, c);
     const double tiles =
                      (double)fac_nv_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) * c->groups,
-                 units = o->limits.units;
+                 units = l->units;
     const double each_k = (double)fac_nv_parts(k_tiles, splits),
                  count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
     const double full = (double)fac_nv_parts((int64_t)count, (int64_t)units),
@@ -121,7 +121,7 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
                                                       : teams >= 2 ? of->two
                                                                    : of->one;
     const double rate =
-        fac_nv_rate(o, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
+        fac_nv_rate(l, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
     const double product = (double)rows * t->c.columns * t->k.terms / rate;
     const double tap = f->taps < 2 ? of->one_tap : of->taps;
     const double wait = tap * (t->c.ahead ? of->ahead : 1) / at_once;
@@ -140,7 +140,7 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
     return seconds;
 }
 
-static bool fits(const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *t) {
+static bool fits(const fac_nv_conv *c, const fac_nv_conv_cut *k, fac_nv_tile *t) {
     const int bytes = is_half(c) ? 2 : 4;
     const int most = k->row / bytes;
     const int least = is_half(c) ? 32 : 16;
@@ -158,7 +158,7 @@ static bool fits(const fac_nv_conv *c, const fac_nv_cut *k, fac_nv_tile *t) {
     return t->c.stages * fac_nv_tile_bytes(&t->k) + 2048 <= LOCAL_BYTES;
 }
 
-static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut *k,
+static void consider(const fac_gpu_limits *l, const fac_nv_conv *c, const fac_nv_conv_cut *k,
                      fac_nv_tile *best) {
     fac_nv_tile t = { 0 };
     double most = -1;
@@ -185,7 +185,7 @@ static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut
         double seconds = 0;
         for (int i = 0; i < c->phases; i++) {
             const fac_nv_phase f = fac_nv_phase_of(c, i);
-            if (f.pixels) seconds += estimate(o, c, &f, splits, &t);
+            if (f.pixels) seconds += estimate(l, c, &f, splits, &t);
         }
         t.seconds = seconds;
         t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
@@ -196,11 +196,12 @@ static void consider(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_cut
     }
 }
 
-bool fac_nv_tile_choose(const fac_opencl *o, const fac_nv_conv *c, int variant, fac_nv_tile *t) {
-    const fac_nv_cut *all = cuts(c);
+bool fac_nv_tile_choose(const fac_gpu_limits *l, const fac_nv_conv *c, int variant,
+                        fac_nv_tile *t) {
+    const fac_nv_conv_cut *all = cuts(c);
     memset(t, 0, sizeof *t);
     for (int k = 0; all[k].columns; k++)
-        if (!variant || variant == k + 1) consider(o, c, &all[k], t);
+        if (!variant || variant == k + 1) consider(l, c, &all[k], t);
     return t->c.columns != 0;
 }
 

@@ -1,6 +1,5 @@
 #include <math.h>
-#include "backends/opencl/nvidia/conv/conv.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 
 /* By wgmma, operands in registers: 481 and 963 TFLOP/s on 132 units.  By mma.sync: what the vendor
  * says of an A100's units (156 TFLOP/s of TF32 on 108) and what was measured on an H200's (318 on

@@ -1,5 +1,5 @@
-/* Which x conv/wgmma_stream reads as a matrix, by tensor maps: see conv_stream.h. */
-#include "backends/opencl/nvidia/conv/conv_stream.h"
+/* Which x conv/wgmma_stream reads as a matrix, by tensor maps: see stream.h. */
+#include "backends/gpu/nvidia/conv/stream.h"
 
 enum { ANY = 16 }; /* the step of a single position: a multiple of 16 bytes */
 

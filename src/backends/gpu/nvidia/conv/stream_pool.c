@@ -1,8 +1,8 @@
 /* conv2d_max_pool on conv/wgmma_stream: its tiles, and the positions that they run over
  * (nv_conv_stream_pool.cl). */
-#include "backends/opencl/nvidia/conv/conv_stream.h"
+#include "backends/gpu/nvidia/conv/stream.h"
 
-/* Letters as in conv_stream_tiles.c.  Two teams where a tile is short, as one finishes while the
+/* Letters as in stream_tiles.c.  Two teams where a tile is short, as one finishes while the
  * other one multiplies. */
 static const fac_nv_stream_tile tiles[] = {
     { 2, 1, 2, 64, 0, true, 0, 0, 0 },

@@ -1,19 +1,11 @@
 /* How gradients by weights are cut, and the text of their kernels: see grad_w.h. */
 #include <string.h>
 #include "base/clamp.h"
-#include "backends/opencl/product/gemm.h"
-#include "backends/opencl/nvidia/grad_w/grad_w.h"
-#include "backends/opencl/nvidia/unit/speed.h"
-#include "cl_nv_common.h"
-#include "cl_nv_conv_grad_w.h"
-#include "cl_nv_conv_grad_w_few.h"
-#include "cl_nv_conv_grad_w_maps.h"
-#include "cl_nv_conv_grad_w_sum.h"
-#include "cl_nv_conv_grad_w_taps.h"
-#include "cl_nv_conv_grad_w_tiles.h"
-#include "cl_nv_maps.h"
+#include "backends/gpu/nvidia/grad_w/grad_w.h"
+#include "backends/gpu/nvidia/speed.h"
+#include "backends/gpu/speed.h"
 
-enum { LOCAL = 230000, AGAIN = 32, BLOCK = 64, PROMOTE = 4 };
+enum { AGAIN = 32, BLOCK = 64 };
 
 static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static bool split(const fac_nv_grad_w *q) { return q->mode == FAC_NV_3XTF32; }
@@ -51,7 +43,7 @@ static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     c->ring = BLOCK * (c->lead + c->stages);
     const int64_t both = split(q) ? 2 : 1;
     const int64_t room =
-        LOCAL - both * (c->stages * BLOCK * 128 + (c->ring + AGAIN) * c->chunk * 2);
+        FAC_NV_GRAD_W_LOCAL - both * (c->stages * BLOCK * 128 + (c->ring + AGAIN) * c->chunk * 2);
     c->ahead = halves(q)
                    ? 1
                    : (int)(room / (BLOCK * 4 * (64 + c->chunk))); /* blocks of f32 as they come */
@@ -62,7 +54,7 @@ static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     return true;
 }
 
-static int stage_bytes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
+int fac_nv_grad_w_stage(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
     return (2 + c->columns / 64) * BLOCK * 128 * (split(q) ? 2 : 1);
 }
 
@@ -76,10 +68,11 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     c->tall = g->P;
     c->broad = g->Q;
     c->chunk = 64;
-    const int stage = stage_bytes(q, c), chunk = BLOCK * 64 * 4; /* as it comes, of f32 */
-    c->stages = (LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
-    if (c->stages > (halves(q) ? 8 : 4)) c->stages = halves(q) ? 8 : 4;
-    c->ahead = halves(q) ? chunks : (LOCAL - c->stages * stage) / chunk;
+    const int stage = fac_nv_grad_w_stage(q, c), chunk = BLOCK * 64 * 4; /* as it comes, of f32 */
+    c->stages = (FAC_NV_GRAD_W_LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
+    const int most = halves(q) ? 8 : 4;
+    if (c->stages > most) c->stages = most;
+    c->ahead = halves(q) ? chunks : (FAC_NV_GRAD_W_LOCAL - c->stages * stage) / chunk;
     if (c->ahead > 8) c->ahead = 8;
     c->tiles_m = parts(c->turned ? seen : rows, 2);
     c->tiles_n = parts(c->turned ? rows : seen, across);
@@ -128,13 +121,14 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
             const int64_t bands = parts(g->P, band), segments = parts(g->Q, segment);
             const double cost =
                 (double)(bands * segments) * (double)(pixels * 64 + lines * loads * 64 + 1500);
-            if (held > ROOM[rooms][c->columns] || LOCAL / bytes < 2 || (least > 0 && cost >= least))
+            if (held > ROOM[rooms][c->columns] || FAC_NV_GRAD_W_LOCAL / bytes < 2 ||
+                (least > 0 && cost >= least))
                 continue;
             least = cost;
             c->band = (int)band;
             c->segment = (int)segment;
             c->line = (int)line;
-            c->stages = (int)(LOCAL / bytes);
+            c->stages = (int)(FAC_NV_GRAD_W_LOCAL / bytes);
             c->broad = segments;
             c->tall = bands * segments;
         }
@@ -142,17 +136,18 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
     return least > 0;
 }
 
-static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
+static void price(const fac_gpu_limits *l, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const fac_nv_grad_w_speed *v = &fac_nv_grad_w_speeds;
-    const double units = o->limits.units, element = halves(q) ? 2 : 4;
+    const double units = l->units, element = halves(q) ? 2 : 4;
     const double steps =
         (double)c->each * (c->few ? (double)(c->band * c->segment) / BLOCK : 1.0 / BLOCK);
-    const double macs = c->taps ? 64.0 * 9 * c->chunk : (c->few ? 64.0 * 64 : 128.0) * c->columns;
+    double macs = (c->few ? 64.0 * 64 : 128.0) * c->columns;
+    if (c->taps) macs = 64.0 * 9 * c->chunk;
     const double across = c->taps  ? 64 + c->chunk
                           : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2]
                                    : 128 + c->columns;
     const double loads = BLOCK * element * across;
-    const double rate = fac_nv_rate(o, FAC_NV_BF16) / units *
+    const double rate = fac_nv_rate(l, FAC_NV_BF16) / units *
                         (split(q)    ? v->split / 3
                          : halves(q) ? v->as_they_are
                                      : v->rounded);
@@ -164,22 +159,22 @@ static void price(const fac_opencl *o, const fac_nv_grad_w *q, fac_nv_grad_w_cut
     const double multiply = macs * BLOCK / rate, load = loads / unit_loads;
     const double last = c->taps || c->few ? v->end : 128.0 * 4 * c->columns / v->end_bytes;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
-    const double waves = (double)parts(groups, o->limits.units);
+    const double waves = (double)parts(groups, l->units);
     const double each = multiply > load ? multiply : load,
                  pixels = (double)q->g.N * (double)(q->g.P * q->g.Q);
     const double all = (double)q->g.N * (double)(q->g.H * q->g.W),
                  taps = pixels * (double)(q->g.R * q->g.S);
     const double images =
         element * ((all < taps ? all : taps) * (double)q->g.C + pixels * (double)q->g.K);
-    const double memory = images / (v->memory * fac_cl_bandwidth(o)),
+    const double memory = images / (v->memory * fac_gpu_bandwidth(l)),
                  busy = waves * (steps + (double)c->lead) * each;
     c->seconds = v->launch + (busy > memory ? busy : memory) + waves * last;
     if (!c->joined)
-        c->seconds += v->apart + 2 * (double)fac_nv_grad_w_work(q, c) / fac_cl_bandwidth(o);
+        c->seconds += v->apart + 2 * (double)fac_nv_grad_w_work(q, c) / fac_gpu_bandwidth(l);
 }
 
 /* Groups of items for one or two rounds on the device. */
-static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int rounds,
+static bool cut(const fac_gpu_limits *l, const fac_nv_grad_w *q, int kind, int rounds,
                 fac_nv_grad_w_cut *c) {
     memset(c, 0, sizeof *c);
     c->taps = !kinds[kind].columns;
@@ -188,32 +183,33 @@ static bool cut(const fac_opencl *o, const fac_nv_grad_w *q, int kind, int round
     c->fillers = kinds[kind].fillers;
     if (q->few) c->taps = c->turned = false;
     if (q->few ? rounds > 1 : c->fillers > 128 && (halves(q) || split(q))) return false;
-    if (!(q->few ? cut_few(q, kind, c) : c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
+    if (q->few && !cut_few(q, kind, c)) return false;
+    if (!q->few && !(c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
     const int64_t block = q->few ? 1 : BLOCK;
     c->positions = q->g.N * c->tall * (q->few ? 1 : c->broad);
     if (c->positions >= INT32_MAX / 2) return false;
     const int64_t tiles = c->tiles_m * c->tiles_n * q->g.groups,
                   most = parts(c->positions, 4 * block);
-    int64_t splits = rounds * (int64_t)o->limits.units / tiles;
+    int64_t splits = rounds * (int64_t)l->units / tiles;
     splits = fac_clamp(splits, 1, most);
     c->each = parts(parts(c->positions, splits), block) * block;
     c->splits = parts(c->positions, c->each);
     /* a tile of one tap of several writes far apart: worth a launch of its own when a group would
      * have much of it */
     const bool alone = c->splits == 1, far = !c->taps && !c->few && q->g.R * q->g.S > 1;
-    c->joined = alone ? !far : tiles * c->splits <= (int64_t)o->limits.units;
-    price(o, q, c);
+    c->joined = alone ? !far : tiles * c->splits <= (int64_t)l->units;
+    price(l, q, c);
     return fac_nv_grad_w_work(q, c) < (size_t)1 << 31;
 }
 
-bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int variant,
+bool fac_nv_grad_w_choose(const fac_gpu_limits *l, const fac_nv_grad_w *q, int variant,
                           fac_nv_grad_w_cut *out) {
     bool found = false;
     if (variant > FAC_NV_GRAD_W_VARIANTS) return false;
     if (variant) { /* after half of them: never joined */
         const bool apart = variant > 2 * KINDS;
         variant -= apart ? 2 * KINDS : 0;
-        if (!cut(o, q, (variant - 1) / 2, 1 + (variant - 1) % 2, out) ||
+        if (!cut(l, q, (variant - 1) / 2, 1 + (variant - 1) % 2, out) ||
             (apart && (q->few || !out->joined)))
             return false;
         if (apart) out->joined = false;
@@ -222,7 +218,7 @@ bool fac_nv_grad_w_choose(const fac_opencl *o, const fac_nv_grad_w *q, int varia
     for (int kind = 0; kind < KINDS; kind++)
         for (int rounds = 1; rounds <= 2; rounds++) {
             fac_nv_grad_w_cut c;
-            if (!cut(o, q, kind, rounds, &c) || (found && (q->few || c.seconds >= out->seconds)))
+            if (!cut(l, q, kind, rounds, &c) || (found && (q->few || c.seconds >= out->seconds)))
                 continue;
             *out = c;
             found = true;
@@ -253,94 +249,11 @@ size_t fac_nv_grad_w_work(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
            sizeof(float);
 }
 
-/* ---- text ---- */
-
-static int multipliers(const fac_nv_grad_w_cut *c) {
+int fac_nv_grad_w_multipliers(const fac_nv_grad_w_cut *c) {
     if (c->few) return 128 * c->columns;
     return c->taps ? 384 : 256;
 }
 
-int fac_nv_grad_w_items(const fac_nv_grad_w_cut *c) { return multipliers(c) + c->fillers; }
-
-/* What 65,536 registers allow a group of so many items. */
-const char *fac_nv_grad_w_options(const fac_nv_grad_w_cut *c) {
-    const int items = fac_nv_grad_w_items(c);
-    return items > 768   ? "-cl-nv-maxrregcount=72"
-           : items > 640 ? "-cl-nv-maxrregcount=80"
-           : items > 512 ? "-cl-nv-maxrregcount=96"
-           : items > 384 ? "-cl-nv-maxrregcount=128"
-                         : "-cl-nv-maxrregcount=168";
-}
-
-static void few_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
-    const fac_conv_geom *g = &q->g;
-    fac_text_print(to,
-                   "#define GROUPS %d\n#define BAND %d\n#define SEGMENT %d\n#define LINE "
-                   "%d\n#define BANDS %d\n#define SEGMENTS %d\n",
-                   c->columns, c->band, c->segment, c->line, (int)(c->tall / c->broad),
-                   (int)c->broad);
-    fac_text_print(to,
-                   "#define CHANNELS %d\n#define TAPS_H %d\n#define TAPS_W %d\n#define DOWN "
-                   "%d\n#define ACROSS %d\n"
-                   "#define FAR_H %d\n#define FAR_W %d\n#define X_COLUMN %d\n",
-                   (int)q->C, (int)g->R, (int)g->S, (int)g->stride[1], (int)g->stride[2],
-                   (int)g->dilation[1], (int)g->dilation[2], (int)q->x[2]);
-}
-
-static void result_text(const fac_nv_grad_w *q, fac_text *to) {
-    static const char *const store[] = { "p[i] = (v)", "fac_store_bf16(p, i, v)",
-                                         "fac_store_f16(p, i, v)" };
-    fac_text_print(to, "#define RESULT %s\n#define STORE(p, i, v) %s\n",
-                   halves(q) ? "ushort" : "float",
-                   store[q->dtype == FAC_BF16  ? 1
-                         : q->dtype == FAC_F16 ? 2
-                                               : 0]);
-}
-
-void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
-    const bool bf16 = q->mode == FAC_NV_BF16;
-    const int n = c->few ? 64 : c->taps ? 3 * c->chunk : c->columns;
-    fac_text_add(to, fac_kernel_nv_common);
-    fac_nv_wgmma_text(to, n, bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16,
-                      (c->few ? FAC_NV_A_REGISTERS : FAC_NV_A_TURNED) | FAC_NV_B_TURNED);
-    fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_%s_tb\n#define PACK nv_pack_%s\n",
-                   bf16 ? "bf16" : "f16", n, c->few ? "rs" : "ss_ta", bf16 ? "bf16" : "f16");
-    fac_text_print(to, "#define MEM %s\n#define TERMS %d\n", halves(q) ? "ushort" : "float",
-                   split(q) ? 3 : 1);
-    if (halves(q)) fac_text_add(to, "#define HALVES\n");
-    if (!halves(q) && !bf16) fac_text_add(to, "#define SCALED\n");
-    fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n#define SUMMED %d\n", c->stages,
-                   PROMOTE, n / 2);
-    fac_text_print(
-        to, "#define MULTIPLIERS %d\n#define FILLERS %d\n#define WIDE %d\n#define DEEP %d\n%s%s",
-        multipliers(c), c->fillers,
-        c->taps  ? 16
-        : c->few ? 64
-                 : 128,
-        c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "",
-        c->few ? "#define FEW\n" : "");
-    result_text(q, to);
-    if (c->few)
-        few_sizes(q, c, to);
-    else if (c->taps)
-        fac_text_print(to, "#define CHUNK %d\n#define LOCAL %d\n#define AHEAD %d\n", c->chunk,
-                       LOCAL, c->ahead);
-    else
-        fac_text_print(to,
-                       "#define COLUMNS %d\n#define CHUNKS %d\n#define STAGE %d\n#define AHEAD "
-                       "%d\n#define IN_ITEMS\n",
-                       c->columns, 2 + c->columns / 64, stage_bytes(q, c), c->ahead);
-    if (c->maps)
-        fac_text_print(to, "#define MAPS %d\n", c->maps), fac_text_add(to, fac_kernel_nv_maps);
-    fac_text_add(to, fac_kernel_nv_conv_grad_w);
-    if (c->maps) fac_text_add(to, fac_kernel_nv_conv_grad_w_maps);
-    fac_text_add(to, c->few    ? fac_kernel_nv_conv_grad_w_few
-                     : c->taps ? fac_kernel_nv_conv_grad_w_taps
-                               : fac_kernel_nv_conv_grad_w_tiles);
-}
-
-void fac_nv_grad_w_sum_text(const fac_nv_grad_w *q, fac_text *to) {
-    fac_text_add(to, fac_kernel_nv_common);
-    result_text(q, to);
-    fac_text_add(to, fac_kernel_nv_conv_grad_w_sum);
+int fac_nv_grad_w_items(const fac_nv_grad_w_cut *c) {
+    return fac_nv_grad_w_multipliers(c) + c->fillers;
 }

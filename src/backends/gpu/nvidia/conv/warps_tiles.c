@@ -5,8 +5,8 @@
  * way to the unit. */
 #include <math.h>
 #include <string.h>
-#include "backends/opencl/nvidia/conv/conv_warps.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/conv/tiles.h"
+#include "backends/gpu/nvidia/speed.h"
 
 enum { TAPS = 32, LOCAL_BYTES = 47 << 10 };
 
@@ -66,14 +66,14 @@ static int registers_of(const fac_nv_conv *c, const fac_nv_tile *t, int row) {
     return all < 255 ? all : 255;
 }
 
-static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_phase *f,
+static double estimate(const fac_gpu_limits *l, const fac_nv_conv *c, const fac_nv_phase *f,
                        const fac_nv_tile *t) {
     const fac_nv_warps_speed *v = &fac_nv_warps_speeds;
     const int k_tiles = fac_nv_k_tiles(c, &t->k, f),
               row = t->k.terms * (c->r.dtype == FAC_F32 ? 4 : 2);
     const double groups =
         (double)fac_nv_parts(f->pixels, t->rows) * fac_nv_row_tiles(c, &t->k) * c->groups;
-    const double each = ceil(groups / o->limits.units),
+    const double each = ceil(groups / l->units),
                  waits = ceil((double)fac_nv_parts(k_tiles, t->warps) / t->depth);
     const int by_registers = 65536 / (32 * t->warps * registers_of(c, t, row)),
               by_warps = 64 / t->warps;
@@ -83,28 +83,24 @@ static double estimate(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_p
            each * (v->group + bytes / v->unit_cache);
 }
 
-static void consider(const fac_opencl *o, const fac_nv_conv *c, const cut *k, fac_nv_tile *best) {
+static void consider(const fac_gpu_limits *l, const fac_nv_conv *c, const cut *k,
+                     fac_nv_tile *best) {
     fac_nv_tile t;
     if (!fits(c, k, &t)) return;
     for (int i = 0; i < c->phases; i++) {
         const fac_nv_phase f = fac_nv_phase_of(c, i);
         if (f.taps > TAPS) return;
-        if (f.pixels) t.seconds += estimate(o, c, &f, &t);
+        if (f.pixels) t.seconds += estimate(l, c, &f, &t);
         if (fac_nv_k_tiles(c, &t.k, &f) > t.each_k) t.each_k = fac_nv_k_tiles(c, &t.k, &f);
     }
     if (!best->c.columns || t.seconds < best->seconds) *best = t;
 }
 
-bool fac_nv_warps_choose(const fac_opencl *o, const fac_nv_conv *c, int variant, fac_nv_tile *t) {
+bool fac_nv_warps_choose(const fac_gpu_limits *l, const fac_nv_conv *c, int variant,
+                         fac_nv_tile *t) {
     const cut *all = cuts(c);
     memset(t, 0, sizeof *t);
     for (int k = 0; all[k].pixels; k++)
-        if (!variant || variant == k + 1) consider(o, c, &all[k], t);
+        if (!variant || variant == k + 1) consider(l, c, &all[k], t);
     return t->c.columns != 0;
-}
-
-void fac_nv_warps_text(const fac_nv_conv *c, const fac_nv_tile *t, fac_text *to) {
-    static const char *const names[] = { "tf32", "tf32", "bf16", "f16" };
-    fac_text_print(to, "#define WARPS %d\n#define DEPTH %d\n#define MMA nv_mma_%s\n", t->warps,
-                   t->depth, names[c->mode]);
 }

@@ -1,6 +1,6 @@
 /* Which arithmetic the matrix units do a product in, and how fast it is. */
-#include "backends/opencl/nvidia/unit/nvidia.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/mode.h"
+#include "backends/gpu/nvidia/speed.h"
 
 bool fac_nv_mode_of(fac_dtype t, fac_precision precision, fac_nv_mode *out) {
     if (t == FAC_BF16)
@@ -16,6 +16,6 @@ bool fac_nv_mode_of(fac_dtype t, fac_precision precision, fac_nv_mode *out) {
     return true;
 }
 
-double fac_nv_rate(const fac_opencl *o, fac_nv_mode mode) {
-    return o->limits.units * fac_nv_speeds.unit[mode];
+double fac_nv_rate(const fac_gpu_limits *l, fac_nv_mode mode) {
+    return l->units * fac_nv_speeds.unit[mode];
 }

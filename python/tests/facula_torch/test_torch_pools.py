@@ -1,0 +1,37 @@
+"""Adaptive max pools, row by row: windows that are equal, that overlap and have several sizes, ties, and images without a batch."""
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch_rows import Rows
+
+SIZES = {2: ((7, 5), (3, 4), (7, 1), (5, 6)), 3: ((5, 4, 3), (2, 3, 2), (1, 4, 5), (2, 2, 1))}
+
+
+def pooled(x, size):
+    """Every call by torch and by its row; the places are compared, too."""
+    x = x.clone().requires_grad_()
+    with Rows() as mode:
+        y, _ = getattr(F, f"adaptive_max_pool{len(size)}d")(x, size, return_indices=True)
+        (y * torch.linspace(1, 2, y.numel(), dtype=y.dtype).reshape(y.shape)).sum().backward()
+    assert not mode.wrong and not mode.other, (size, mode.wrong, mode.refused)
+    names = (f"adaptive_max_pool{len(size)}d", f"adaptive_max_pool{len(size)}d_backward")
+    assert all(mode.native[name] == 1 for name in names), mode.native
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dims", [2, 3])
+def test_windows_of_several_sizes(dims, dtype):
+    for size in SIZES[dims]:
+        pooled(torch.randn(2, 3, *(7, 6, 5)[:dims]).to(dtype), size)
+        pooled(torch.randn(3, *(7, 6, 5)[:dims]).to(dtype), size)
+
+
+def test_more_windows_than_pixels():
+    pooled(torch.randn(1, 2, 3, 2), (5, 7))
+
+
+def test_the_first_of_equals_gets_the_gradient():
+    pooled(torch.randint(0, 2, (2, 2, 9, 7)).float(), (4, 3))
+    pooled(torch.zeros(1, 1, 5, 5), (3, 2))
