@@ -1,11 +1,11 @@
 /* The walk of an elementwise kernel: dims that all operands have in common, merged where they can
  * be. */
 #include <string.h>
-#include "backends/opencl/elementwise/elementwise.h"
+#include "backends/gpu/elementwise/walk.h"
 
 enum { WORDS = 128 }; /* of 8 bytes: what every device takes as arguments */
 
-static void swap_dims(fac_cl_walk *w, int a, int b) {
+static void swap_dims(fac_gpu_walk *w, int a, int b) {
     const uint64_t d = w->size[a];
     w->size[a] = w->size[b];
     w->size[b] = d;
@@ -17,14 +17,14 @@ static void swap_dims(fac_cl_walk *w, int a, int b) {
 }
 
 /* The dims in which the first output moves most come first. */
-static void order(fac_cl_walk *w, int output) {
+static void order(fac_gpu_walk *w, int output) {
     const int64_t *step = w->stride[output];
     for (int k = 1; k < w->dims; k++)
         for (int j = k; j > 0 && step[j] > step[j - 1]; j--) swap_dims(w, j, j - 1);
 }
 
 /* Merges dim k into k + 1 where every operand steps evenly over both. */
-static void merge(fac_cl_walk *w) {
+static void merge(fac_gpu_walk *w) {
     for (int k = w->dims - 2; k >= 0; k--) {
         bool even = true;
         for (int i = 0; i < w->operands; i++)
@@ -40,12 +40,12 @@ static void merge(fac_cl_walk *w) {
     }
 }
 
-bool fac_cl_walk_of(const fac_problem *p, fac_cl_walk *w) {
+bool fac_gpu_walk_of(const fac_problem *p, fac_gpu_walk *w) {
     const fac_dims *d = &p->out[0].type.dims;
     memset(w, 0, sizeof *w);
     w->operands = p->nin + p->nout;
     w->count = 1;
-    if (p->nout < 1 || w->operands > FAC_CL_OPERANDS) return false;
+    if (p->nout < 1 || w->operands > FAC_GPU_OPERANDS) return false;
     for (int k = 0; k < d->n; k++) w->count *= (uint64_t)d->d[k];
     for (int k = 0; k < d->n; k++) /* dims of one are no dims */
         if (d->d[k] != 1) w->size[w->dims++] = (uint64_t)d->d[k];
@@ -67,7 +67,7 @@ bool fac_cl_walk_of(const fac_problem *p, fac_cl_walk *w) {
     return 8 + 2 * w->operands + w->dims * (1 + w->operands) <= WORDS;
 }
 
-bool fac_cl_walk_is_wide(const fac_cl_walk *w) {
+bool fac_gpu_walk_is_wide(const fac_gpu_walk *w) {
     for (int i = 0; i < w->operands; i++) {
         int64_t last = 0;
         for (int k = 0; k < w->dims; k++)
