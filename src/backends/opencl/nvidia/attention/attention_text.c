@@ -38,20 +38,6 @@ void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut
     fac_cl_call_items(c, items * (size_t)(all < units ? all : units), items);
 }
 
-/* Found by measuring on an H200.  Narrow blocks are used up faster than memory answers: more of
- * them are on their way. */
-fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
-                                             fac_nv_attention_kernel kernel) {
-    const bool narrow = a->d + a->e <= 128, tf32 = fac_nv_tf32(a);
-    const int stages = narrow && a->maps ? 4 : 2;
-    if (a->mode == FAC_NV_3XTF32) return (fac_nv_attention_cut){ narrow ? 64 : 32, 2, 1, 1 };
-    const int groups = narrow ? 3 : 2;
-    if (kernel == FAC_NV_FORWARD)
-        return (fac_nv_attention_cut){ tf32 ? 64 : 128, groups, stages, 1 };
-    if (tf32 && !narrow) return (fac_nv_attention_cut){ 32, 2, 1, 1 };
-    return (fac_nv_attention_cut){ 64, 2, stages, 1 };
-}
-
 /* ---- texts ---- */
 
 static void define(fac_text *to, const char *name, int value) {
@@ -170,23 +156,6 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
     fac_text_add(to, fac_kernel_nv_attention_tiles);
 }
 
-/* 16-byte pieces of a tile. */
-static int64_t pieces(const fac_nv_attention *a, const fac_nv_images *m) {
-    const int panel = 128 / fac_nv_number(a);
-    const int parts = a->mode == FAC_NV_3XTF32 ? 2 : 1;
-    return 8 * parts *
-           (m->turned ? (int64_t)m->wide * (m->tile / panel)
-                      : (int64_t)m->tile * fac_nv_up(m->wide, panel));
-}
-
-fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile,
-                               int64_t tiles, bool turned, size_t *work) {
-    fac_nv_images m = { from, tile, (int)fac_nv_up(from->size, 16) * 16, tiles, turned, *work, 0 };
-    m.bytes = (size_t)(a->B * from->heads) * (size_t)(tiles * pieces(a, &m)) * 16;
-    *work += m.bytes;
-    return m;
-}
-
 fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
                              const fac_nv_attention *a, const fac_nv_images *m, int input,
                              fac_error *err) {
@@ -202,7 +171,7 @@ fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     for (int k = 0; k < 4; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(m->from, c);
     const int64_t parts = a->mode == FAC_NV_3XTF32 ? 2 : 1; /* both by one item */
-    const size_t items = (size_t)fac_nv_up(pieces(a, m) / parts, PACKERS) * PACKERS;
+    const size_t items = (size_t)fac_nv_up(fac_nv_images_pieces(a, m) / parts, PACKERS) * PACKERS;
     c->range = (fac_cl_range){ 3,
                                { items, (size_t)m->tiles, (size_t)(a->B * m->from->heads) },
                                { PACKERS, 1, 1 } };
