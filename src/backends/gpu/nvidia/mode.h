@@ -11,8 +11,8 @@
 typedef enum fac_nv_mode { FAC_NV_3XTF32, FAC_NV_TF32, FAC_NV_BF16, FAC_NV_F16 } fac_nv_mode;
 
 /* Operands have 16 bits. */
-static inline bool fac_nv_is_half(fac_nv_mode mode) {
-    return mode == FAC_NV_BF16 || mode == FAC_NV_F16;
+static inline bool fac_nv_is_half(fac_nv_mode m) {
+    return m == FAC_NV_BF16 || m == FAC_NV_F16;
 }
 
 /* By the type of the operands and the precision that f32 is asked for; false: another type. */
