@@ -6,7 +6,7 @@
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/nvidia/unit/nvidia.h"
 
-/* The launch that makes them from input `input` of the problem. */
+/* The launch that makes images from input `input` of the problem. */
 fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
                              const fac_nv_attention *a, const fac_nv_images *m, int input,
                              fac_error *err);
