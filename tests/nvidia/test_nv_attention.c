@@ -269,8 +269,9 @@ static bool warps_are_faster(const form *f, fac_precision p) {
     const fac_nv_attention_cut tiles = fac_nv_attention_cut_of(&b, FAC_NV_FORWARD);
     const size_t images = b.maps ? 0 : (size_t)(b.B * b.G * b.T * (b.d + b.e) * fac_nv_number(&b));
     fac_graph_free(g);
-    return fac_nv_attention_warps_seconds(&o, &a, &cut) <
-           fac_nv_attention_seconds(&o, &b, &tiles, images);
+    const fac_mma_unit unit = fac_mma_unit_of(&o);
+    return fac_nv_attention_warps_seconds(&unit, &a, &cut) <
+           fac_nv_attention_seconds(&o.limits, &b, &tiles, images);
 }
 
 static void short_sequences_by_warps(void **state) {

@@ -1,4 +1,4 @@
-"""Adaptive max pools, row by row: windows that are equal, that overlap and have several sizes, ties, and images without a batch."""
+"""Adaptive and fractional max pools, row by row: windows that are equal, that overlap and have several sizes, ties, images without a batch."""
 from __future__ import annotations
 
 import pytest
@@ -35,3 +35,16 @@ def test_more_windows_than_pixels():
 def test_the_first_of_equals_gets_the_gradient():
     pooled(torch.randint(0, 2, (2, 2, 9, 7)).float(), (4, 3))
     pooled(torch.zeros(1, 1, 5, 5), (3, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dims, kernel, size", [(2, (2, 3), (4, 3)), (2, (3, 2), (1, 5)), (3, (2, 1, 2), (3, 4, 2)), (3, (3, 3, 2), (2, 1, 4))])
+def test_windows_that_random_numbers_place(dims, kernel, size, dtype):
+    for lead in ((2, 3), (3,)):
+        x = torch.randn(*lead, *(9, 8, 7)[:dims], dtype=dtype, requires_grad=True)
+        samples = torch.rand(2 if len(lead) == 2 else 1, 3, dims, dtype=dtype)
+        with Rows() as mode:
+            y, _ = getattr(F, f"fractional_max_pool{dims}d")(x, kernel, output_size=size, return_indices=True, _random_samples=samples)
+            (y * torch.linspace(1, 2, y.numel(), dtype=dtype).reshape(y.shape)).sum().backward()
+        assert not mode.wrong and not mode.other, (lead, mode.wrong, mode.refused)
+        assert mode.native[f"fractional_max_pool{dims}d"] == mode.native[f"fractional_max_pool{dims}d_backward"] == 1, mode.native

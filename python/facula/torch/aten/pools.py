@@ -140,7 +140,7 @@ for _n in (2, 3):
     rows[f"_adaptive_avg_pool{_n}d"], rows[f"_adaptive_avg_pool{_n}d_backward"] = _adaptive(_n), _adaptive_back(_n)
 
 
-# ---- adaptive max pools: windows side by side are a plain pool, others are gathered ----------------------------
+# ---- max pools whose windows are not side by side: they are gathered ---------------------------------------------
 
 
 def _equal(x: Value, size: Sequence[int], n: int) -> list[int] | None:
@@ -190,6 +190,52 @@ def _uneven_back(g: Graph, dy: Value, x: Value, at: Value, n: int) -> Value:
     taken = (planes[0], math.prod(dy.shape[-n:]))
     zeros = g.full(planes, 0, dy.dt)
     return g.reshape(scatter_by(g, zeros, 1, g.reshape(at, taken), g.reshape(dy, taken), "add"), x.shape)
+
+
+# ---- fractional max pools: windows of one size that begin where random numbers say ------------------------------
+
+
+def _starts(g: Graph, sample: Value, k: int, m: int, size: int) -> Value:
+    """[planes, m]: where windows of `size` begin along an axis of k, from one number for each plane."""
+    last = g.full((sample.shape[0], 1), k - size, "i64")
+    if m == 1:
+        return last
+    step = (k - size) / (m - 1)
+    i = g.cast(g.reshape(g.arange(m - 1), (1, m - 1)), sample.dt)
+    whole = g.cast(g.op("trunc", g.mul(g.add(i, sample), step)), "i64")
+    return g.concat([g.sub(whole, g.cast(g.op("trunc", g.mul(sample, step)), "i64")), last], 1)
+
+
+def _fractional(n: int) -> Any:
+    def function(g: Graph, x: Value, kernel: Sequence[int], size: Sequence[int], samples: Value) -> list[Value]:
+        if x.dt not in ("f32", "f64") or samples.dt != x.dt or not x.count or not math.prod(size):
+            raise Refused("windows of 16 bits, or of nothing")
+        sides, planes = x.shape[-n:], math.prod(x.shape[:-n])
+        numbers, total = g.reshape(samples, (planes, n)), None
+        for k in range(n):
+            column = n - 1 - k if n == 2 else k         # torch's order: width, height; but depth, height, width
+            first = _starts(g, g.slice(numbers, 1, column, column + 1), sides[k], size[k], kernel[k])
+            counts = [size[k] if axis == k else 1 for axis in range(n)]
+            inside = g.reshape(g.arange(kernel[k]), [1] * (n + 1) + [kernel[k] if axis == k else 1 for axis in range(n)])
+            place = g.add(g.reshape(first, [planes, *counts] + [1] * n), inside)
+            total = place if total is None else g.add(g.mul(total, sides[k]), place)
+        assert total is not None
+        windows, reach = math.prod(size), math.prod(kernel)
+        total = g.reshape(total, (planes, windows * reach))
+        read = g.op("gather_elements", g.reshape(x, (planes, math.prod(sides))), total, axis=1)
+        read, total = (g.reshape(v, (planes, windows, reach)) for v in (read, total))
+        at = g.op("gather_elements", total, g.op("arg_max", read, axis=2, keep=True), axis=2)
+        shape = x.shape[:-n] + tuple(size)
+        return [g.reshape(g.reduce("reduce_max", read, [2]), shape), g.reshape(at, shape)]
+    return function
+
+
+for _n in (2, 3):
+    rows[f"fractional_max_pool{_n}d"] = _fractional(_n)
+    rows[f"fractional_max_pool{_n}d_backward"] = lambda g, dy, x, kernel, size, at, n=_n: _uneven_back(g, dy, x, at, n)
+
+
+# ---- adaptive max pools ----------------------------------------------------------------------------------------
 
 
 def _adaptive_max(n: int) -> Any:

@@ -10,6 +10,11 @@
  *   TF32, BF16, F16: operands rounded once; F16 only for tensors that are f16 */
 typedef enum fac_nv_mode { FAC_NV_3XTF32, FAC_NV_TF32, FAC_NV_BF16, FAC_NV_F16 } fac_nv_mode;
 
+/* Operands have 16 bits. */
+static inline bool fac_nv_is_half(fac_nv_mode m) {
+    return m == FAC_NV_BF16 || m == FAC_NV_F16;
+}
+
 /* By the type of the operands and the precision that f32 is asked for; false: another type. */
 bool fac_nv_mode_of(fac_dtype t, fac_precision precision, fac_nv_mode *out);
 /* Multiply-adds a second of the whole device in this mode, counted as those of the definition. */

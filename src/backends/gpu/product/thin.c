@@ -38,7 +38,8 @@ static int vector(const fac_gpu_limits *l, const fac_gpu_product *r, const fac_g
     const int64_t most = t->b_along_n ? s->N : s->K;
     if (r->b_f16) return t->VA == 4 && !t->a_along_m ? 8 : 0;
     if (l->gpu) return t->VB == 4 && (t->b_along_n || (t->VA == 4 && !t->a_along_m)) ? 4 : 1;
-    int v = !straight || (!t->b_along_n && s->a.column != 1) ? 1 : r->dtype == FAC_F64 ? 8 : 16;
+    int v = r->dtype == FAC_F64 ? 8 : 16;
+    if (!straight || (!t->b_along_n && s->a.column != 1)) v = 1;
     while (v > most) v /= 2;
     return v ? v : 1;
 }
@@ -46,7 +47,8 @@ static int vector(const fac_gpu_limits *l, const fac_gpu_product *r, const fac_g
 /* Loads of a column that an item has on the way at once: as many as come out even, if any do. */
 static int ahead(const fac_gpu_shape *s, const fac_gpu_tile *t) {
     const int64_t steps = s->K / ((int64_t)t->lanes * t->VB);
-    const int most = t->RN == 1 ? 8 : t->RN == 2 ? 4 : 2;
+    int most = t->RN == 2 ? 4 : 2;
+    if (t->RN == 1) most = 8;
     for (int n = most; n > 1; n--)
         if (steps >= n && steps % n == 0 && 2 * n >= most) return n;
     if (steps >= most) return most;
@@ -56,7 +58,8 @@ static int ahead(const fac_gpu_shape *s, const fac_gpu_tile *t) {
 bool fac_gpu_tile_thin(const fac_gpu_limits *l, const fac_gpu_product *r, fac_gpu_tile *t) {
     const fac_gpu_shape *s = &r->s;
     const double units = l->units;
-    const int items = !l->gpu ? 1 : l->group < ITEMS || l->local < (48 << 10) ? ITEMS / 4 : ITEMS;
+    int items = l->group < ITEMS || l->local < (48 << 10) ? ITEMS / 4 : ITEMS;
+    if (!l->gpu) items = 1;
     if (r->right != FAC_GPU_MATRIX || s->M > ROWS || s->inner_n != s->N || r->split_k ||
         r->places || r->padded)
         return false;
@@ -70,10 +73,12 @@ bool fac_gpu_tile_thin(const fac_gpu_limits *l, const fac_gpu_product *r, fac_gp
     t->items = items;
     if (t->b_along_n) {
         t->RN = t->VB;
-        t->lanes = l->gpu ? items / least(items, t->VB == 4 ? LINE : WARP) : 1;
+        t->lanes = 1;
+        if (l->gpu) t->lanes = items / least(items, t->VB == 4 ? LINE : WARP);
         t->TN = items / t->lanes * t->VB;
     } else {
-        t->RN = s->M == 1 ? (s->N * s->batch >= MANY && s->K < LONG ? 2 : 1) : s->M <= 4 ? 2 : 4;
+        t->RN = s->M <= 4 ? 2 : 4;
+        if (s->M == 1) t->RN = s->N * s->batch >= MANY && s->K < LONG ? 2 : 1;
         if (!l->gpu) t->RN = s->M <= 4 ? 4 : 2;
         t->lanes = least(items, WARP);
         while (t->lanes < items &&

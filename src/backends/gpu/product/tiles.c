@@ -148,7 +148,8 @@ static void consider(const fac_gpu_limits *l, const fac_gpu_product *r, const ca
     const int64_t filled =
         r->right == FAC_GPU_PATCHES ? parts(s->channels, t.TK) * t.TK * s->window : s->K;
     t.blocks = r->right == FAC_GPU_PATCHES && filled * 3 <= s->K * 4;
-    const int64_t K = t.blocks ? filled : s->K ? s->K : 1; /* a sum of nothing is one, too */
+    int64_t K = s->K ? s->K : 1; /* a sum of nothing is one, too */
+    if (t.blocks) K = filled;
     const double units = l->units,
                  groups = (double)parts(s->M, t.TM) * (double)parts(s->N, t.TN) * (double)s->batch;
     const double unit = fac_gpu_flops(l) / units, reaches = r->right == FAC_GPU_MATRIX ? c->share

@@ -178,10 +178,14 @@ static fac_status add_images(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                              const depthwise *d, fac_error *err) {
     fac_cl_call *c = NULL;
     const bool alone = d->read == 1;
-    const char *source = !alone           ? fac_kernel_conv_grouped
-                         : d->q.down_rows ? fac_kernel_conv_depthwise_rows
-                                          : fac_kernel_conv_depthwise;
-    const char *name = !alone ? "grouped" : d->q.down_rows ? "depthwise_rows" : "depthwise";
+    const char *source = fac_kernel_conv_depthwise, *name = "depthwise";
+    if (!alone) {
+        source = fac_kernel_conv_grouped;
+        name = "grouped";
+    } else if (d->q.down_rows) {
+        source = fac_kernel_conv_depthwise_rows;
+        name = "depthwise_rows";
+    }
     char more[64] = "";
     if (!alone)
         snprintf(more, sizeof more, "#define EACH %d\n#define MADE %d\n", (int)d->read,

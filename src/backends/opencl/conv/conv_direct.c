@@ -95,10 +95,9 @@ static strip strip_of(const fac_opencl *o, const fac_cl_conv *c) {
 
 static planes planes_of(const fac_operand *x, int rank) {
     const int64_t *s = x->layout.stride;
-    return (planes){
-        s[0],       s[1], x->layout.offset, rank > 2 ? s[rank - 1] : 0, rank > 1 ? s[rank] : 0,
-        s[rank + 1]
-    };
+    const int64_t depth = rank > 2 ? s[rank - 1] : 0;
+    const int64_t height = rank > 1 ? s[rank] : 0;
+    return (planes){ s[0], s[1], x->layout.offset, depth, height, s[rank + 1] };
 }
 
 /* grad_w: how many parts fill the device. */
@@ -153,7 +152,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double cpu_share = neighbours(o, &c) > 8 && g->stride[2] < 3 ? 0.1
                              : c.C == 1 && c.M == 1                    ? 0.05
                                                                        : 0.02;
-    const double share = o->limits.gpu          ? (by_w ? 0.03 : 0.08)
+    const double gpu_share = by_w ? 0.03 : 0.08;
+    const double share = o->limits.gpu          ? gpu_share
                          : by_w                 ? 0.01
                          : strip_of(o, &c).rows ? 0.2
                                                 : cpu_share;
@@ -212,8 +212,9 @@ static void describe_pixels(const fac_opencl *o, const fac_problem *p, plan *q) 
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
     const bool turned = c->kind == FAC_GPU_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in, *to = turned ? g->in : g->out,
-                  *w = p->in[1].layout.stride;
+    const int64_t *from = turned ? g->out : g->in;
+    const int64_t *to = turned ? g->in : g->out;
+    const int64_t *w = p->in[1].layout.stride;
     const int rank = g->rank, each = neighbours(o, c);
     pixels *d = &q->of.p;
     d->D = (int32_t)from[0];

@@ -257,7 +257,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         FAC_TRY(transform(o, &q->inputs, &q->x, q->x_last, first, tiles, in[0], V, err));
         FAC_TRY(transform(o, &q->gradients, &q->dy, q->dy_last, first, tiles, in[1], D, err));
         const fac_cl_operands x = { .a = D, .b = V, .y = U, .e = { U }, .work = parts };
-        FAC_TRY(fac_cl_gemm_run(o, i ? &q->add : &q->g, i ? &q->more.s : &q->r.s, &x, err));
+        if (i)
+            FAC_TRY(fac_cl_gemm_run(o, &q->add, &q->more.s, &x, err));
+        else
+            FAC_TRY(fac_cl_gemm_run(o, &q->g, &q->r.s, &x, err));
     }
     weights w = q->weights;
     w.from = fac_cl_floats_at(U);

@@ -8,7 +8,8 @@ enum { LINE = 64 }; /* items of a group */
 
 double fac_cl_winograd_slice(const fac_opencl *o, int variant) {
     static const double sizes[FAC_CL_WINOGRAD_VARIANTS] = { 256e6, 24e6, 4e6 };
-    return sizes[variant ? variant - 1 : o->limits.gpu ? 0 : 2];
+    if (variant) return sizes[variant - 1];
+    return sizes[o->limits.gpu ? 0 : 2];
 }
 
 bool fac_cl_winograd_takes(const fac_problem *p, const fac_cl_conv *c, int out) {

@@ -6,12 +6,12 @@
 #include <string.h>
 #include "backends/opencl/device/clock.h"
 #include "backends/opencl/device/complaint.h"
-#include "backends/opencl/product/gemm.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/opencl/device/peaks.h"
 #include "backends/opencl/device/probe.h"
 #include "backends/gpu/speed.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -24,9 +24,9 @@ fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const c
                            fac_error *err) {
     const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
     fac_error own = { 0 };
-    fac_status status =
-        fac_raise(&own, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s%s%s: %s (%d)", o->device.name,
-                  step ? step : "", step ? ": " : "", what, fac_cl_error_name(code), (int)code);
+    fac_status status = fac_raise(&own, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s%s%s: %s (%d)",
+                                  o->device.name, fac_text_or(step, ""), fac_text_if(step, ": "),
+                                  what, fac_cl_error_name(code), (int)code);
     pthread_mutex_lock(&o->fault);
     if (!memory && !o->broken.status) o->broken = own;
     if (!memory) o->failed = true;

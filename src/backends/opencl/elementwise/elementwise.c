@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
+#include "base/clamp.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -316,15 +317,17 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
         else
             fac_cl_call_out(c, p, i - p->nin);
     }
-    const int64_t run = near ? near : longest < LONG_RUN ? longest ? longest : 1 : LONG_RUN;
+    const int64_t run = near ? near : fac_clamp(longest, 1, LONG_RUN);
     for (int j = 0; j < sets->n; j++) {
         const int64_t size = (int64_t)sets->walk[j]->size[last], runs = (size + run - 1) / run;
         first[j + 1] = first[j] + (size ? (int64_t)sets->walk[j]->count / size * runs : 0);
     }
     for (int j = 0; j <= sets->n; j++) fac_cl_call_number(c, first[j]);
     for (int j = 0; j < sets->n; j++) fac_cl_call_number(c, (int64_t)sets->walk[j]->size[last]);
-    fac_cl_call_number(c, w->dims == 1 ? fac_gpu_walk_is_wide(w) ? INT64_MAX : INT32_MAX
-                                       : ((int64_t)w->size[last] + run - 1) / run);
+    if (w->dims == 1)
+        fac_cl_call_number(c, fac_gpu_walk_is_wide(w) ? INT64_MAX : INT32_MAX);
+    else
+        fac_cl_call_number(c, ((int64_t)w->size[last] + run - 1) / run);
     fac_cl_call_number(c, run);
     for (int k = 0; k < w->dims; k++) fac_cl_call_number(c, (int64_t)w->size[k]);
     for (int i = 0; i < w->operands; i++)

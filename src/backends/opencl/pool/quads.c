@@ -243,7 +243,8 @@ static bool go_down(const fac_opencl *o, int64_t tiles, int64_t wide, int64_t H,
                  want = ITEMS * (double)o->limits.units / columns;
     q->across = (int)parts(wide, parts(wide, tiles));
     const int64_t most = parts(H, FEW_TURNS * q->rows);
-    const int64_t strips = want < 1 ? 1 : want < (double)most ? (int64_t)(want + 0.5) : most;
+    int64_t strips = want < (double)most ? (int64_t)(want + 0.5) : most;
+    if (want < 1) strips = 1;
     q->down_rows = parts(parts(H, strips), q->rows) * q->rows;
     q->down = (int)least(tiles / q->across, parts(H, q->down_rows));
     return parts(H, q->down_rows * q->down) <= 65535;
@@ -258,7 +259,9 @@ bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
                  full = 1024.0 * o->limits.units;
     if (variant < 0 || variant > FAC_CL_QUAD_VARIANTS || sr > 4 || ss > 4 || q->N > 65535)
         return false;
-    const int k = variant ? variant : work >= full ? q->favourite : work >= full / 2 ? 7 : 8;
+    int k = work >= full / 2 ? 7 : 8;
+    if (work >= full) k = q->favourite;
+    if (variant) k = variant;
     q->rows = (int)(parts(cuts[k].rows, sr) * sr);
     q->columns = (int)(parts(cuts[k].columns, ss) * ss);
     q->group = cuts[k].group;

@@ -77,10 +77,10 @@ static fac_status build(fac_opencl *o, const fac_gpu_product *r, const fac_gpu_t
         fac_text_add(&text, "#define ONCE\n"); /* which is inline PTX */
     fac_text_add(&text, fac_kernel_gemm_common);
     fac_text_add(&text, sum ? fac_kernel_gemm_sum : kernels[t->way]);
-    fac_status status =
-        good && !text.failed && !options.failed
-            ? fac_cl_kernel_new(o, text.s, options.s, sum ? "sum_parts" : "product", out, err)
-            : fac_raise_memory(err, "the text of a kernel");
+    const char *name = sum ? "sum_parts" : "product";
+    fac_status status = good && !text.failed && !options.failed
+                            ? fac_cl_kernel_new(o, text.s, options.s, name, out, err)
+                            : fac_raise_memory(err, "the text of a kernel");
     fac_text_free(&options);
     fac_text_free(&text);
     return status;

@@ -54,12 +54,9 @@ static const cut triple[] = { /* 3XTF32 */
                               { 0 }
 };
 
-static bool is_half(const fac_nv_conv *c) {
-    return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16;
-}
 static const cut *cuts(const fac_nv_conv *c) {
     if (c->mode == FAC_NV_3XTF32) return triple;
-    return is_half(c) ? half : single;
+    return fac_nv_is_half(c->mode) ? half : single;
 }
 /* f32 stays f32 in local memory, a first layer's few channels become it. */
 static bool is_float(const fac_nv_conv *c) { return c->few || c->r.dtype == FAC_F32; }
@@ -71,7 +68,7 @@ int fac_mma_conv_variants(const fac_nv_conv *c) {
 }
 
 fac_mma_tile fac_mma_conv_tile(const fac_nv_conv *c, const fac_nv_tile *t) {
-    const int row = t->k.terms * (is_half(c) ? 2 : 4);
+    const int row = t->k.terms * (fac_nv_is_half(c->mode) ? 2 : 4);
     return (fac_mma_tile){ .rows = 64 * t->c.teams,
                            .columns = t->c.columns,
                            .warp_rows = t->warp_rows,
@@ -79,12 +76,12 @@ fac_mma_tile fac_mma_conv_tile(const fac_nv_conv *c, const fac_nv_tile *t) {
                            .a_row = t->k.terms * (is_float(c) ? 4 : 2),
                            .b_row = row,
                            .mode = c->mode,
-                           .a_floats = is_float(c) && is_half(c),
+                           .a_floats = is_float(c) && fac_nv_is_half(c->mode),
                            .round_a = false };
 }
 
 static bool fits(const fac_mma_unit *u, const fac_nv_conv *c, const cut *k, fac_nv_tile *t) {
-    const int bytes = is_half(c) ? 2 : 4, least = 64 / bytes;
+    const int bytes = fac_nv_is_half(c->mode) ? 2 : 4, least = 64 / bytes;
     if (k->few != c->few || (k->columns > 64 && c->rows <= k->columns / 2)) return false;
     *t = (fac_nv_tile){ .c = { .columns = k->columns,
                                .teams = k->rows / 64,
@@ -95,14 +92,15 @@ static bool fits(const fac_mma_unit *u, const fac_nv_conv *c, const cut *k, fac_
                         .warp_rows = k->warp_rows,
                         .warp_columns = k->warp_columns };
     const bool whole = c->mode == FAC_NV_3XTF32;
-    t->k =
-        (fac_nv_packing){ .rows = k->columns,
-                          .terms = k->row / bytes,
-                          .mode = whole ? FAC_NV_TF32 : c->mode,
-                          .few = c->few,
-                          .whole = whole,
-                          .order = is_float(c) && is_half(c) ? FAC_NV_BY_FOURS : FAC_NV_IN_ORDER };
-    if (is_float(c) && is_half(c)) t->k.terms = least; /* rows of pixels are twice as long */
+    t->k = (fac_nv_packing){ .rows = k->columns,
+                             .terms = k->row / bytes,
+                             .mode = whole ? FAC_NV_TF32 : c->mode,
+                             .few = c->few,
+                             .whole = whole,
+                             .order = is_float(c) && fac_nv_is_half(c->mode) ? FAC_NV_BY_FOURS
+                                                                             : FAC_NV_IN_ORDER };
+    if (is_float(c) && fac_nv_is_half(c->mode))
+        t->k.terms = least; /* rows of pixels are twice as long */
     if (!c->few && fac_nv_parts(c->channels, least) * least <
                        fac_nv_parts(c->channels, t->k.terms) * t->k.terms)
         t->k.terms = least;
@@ -147,6 +145,12 @@ static double estimate(const fac_mma_unit *u, const fac_nv_conv *c, const fac_nv
     return seconds;
 }
 
+/* The next number of splits that is tried. */
+static int more_than(int splits) {
+    if (splits < 8) return splits + 1;
+    return splits + (splits < 16 ? 2 : 4);
+}
+
 static void consider(const fac_mma_unit *u, const fac_nv_conv *c, const cut *k, fac_nv_tile *best) {
     fac_nv_tile t;
     double most = -1;
@@ -162,9 +166,8 @@ static void consider(const fac_mma_unit *u, const fac_nv_conv *c, const cut *k, 
         }
     }
     const int k_tiles = fac_nv_k_tiles(c, &t.k, &heavy);
-    for (int splits = 1; splits <= (c->phases == 1 ? SPLITS : 1); splits += splits < 8    ? 1
-                                                                            : splits < 16 ? 2
-                                                                                          : 4) {
+    const int limit = c->phases == 1 ? SPLITS : 1;
+    for (int splits = 1; splits <= limit; splits = more_than(splits)) {
         if (splits > 1 && k_tiles < 4 * splits) break;
         t.seconds = 0;
         for (int i = 0; i < c->phases; i++) {

@@ -2,10 +2,7 @@
 #include "backends/gpu/nvidia/conv/conv.h"
 #include "base/table.h"
 
-static bool is_half(const fac_nv_packing *k) {
-    return k->mode == FAC_NV_BF16 || k->mode == FAC_NV_F16;
-}
-int fac_nv_element_bytes(const fac_nv_packing *k) { return is_half(k) ? 2 : 4; }
+int fac_nv_element_bytes(const fac_nv_packing *k) { return fac_nv_is_half(k->mode) ? 2 : 4; }
 
 int fac_nv_tile_bytes(const fac_nv_packing *k) {
     return k->rows * k->terms * fac_nv_element_bytes(k) * (k->mode == FAC_NV_3XTF32 ? 2 : 1);

@@ -62,12 +62,9 @@ static const fac_nv_conv_cut triple[] = { /* 3XTF32 */
                                           { 0 }
 };
 
-static bool is_half(const fac_nv_conv *c) {
-    return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16;
-}
 static const fac_nv_conv_cut *cuts(const fac_nv_conv *c) {
     if (c->mode == FAC_NV_3XTF32) return triple;
-    return is_half(c) ? half : single;
+    return fac_nv_is_half(c->mode) ? half : single;
 }
 
 int fac_nv_tile_variants(const fac_nv_conv *c) {
@@ -123,8 +120,8 @@ static double estimate(const fac_gpu_limits *l, const fac_nv_conv *c, const fac_
     const double rate =
         fac_nv_rate(l, c->mode) / units * t->c.share * busy * (t->promote ? 0.86 : 1);
     const double product = (double)rows * t->c.columns * t->k.terms / rate;
-    const double wait =
-        (f->taps < 2 ? of->one_tap : of->taps) * (t->c.ahead ? of->ahead : 1) / at_once;
+    const double tap = f->taps < 2 ? of->one_tap : of->taps;
+    const double wait = tap * (t->c.ahead ? of->ahead : 1) / at_once;
     const int stored = c->rows < t->c.columns ? c->rows : t->c.columns;
     const double stores = (double)rows * stored * (c->r.result == FAC_F32 ? 4 : 2),
                  end =
@@ -141,9 +138,9 @@ static double estimate(const fac_gpu_limits *l, const fac_nv_conv *c, const fac_
 }
 
 static bool fits(const fac_nv_conv *c, const fac_nv_conv_cut *k, fac_nv_tile *t) {
-    const int bytes = is_half(c) ? 2 : 4;
+    const int bytes = fac_nv_is_half(c->mode) ? 2 : 4;
     const int most = k->row / bytes;
-    const int least = is_half(c) ? 32 : 16;
+    const int least = fac_nv_is_half(c->mode) ? 32 : 16;
     t->c = *k;
     if (k->few != c->few || (k->columns > 64 && c->rows <= k->columns / 2)) return false;
     t->k = (fac_nv_packing){
@@ -151,7 +148,8 @@ static bool fits(const fac_nv_conv *c, const fac_nv_conv_cut *k, fac_nv_tile *t)
     };
     if (c->few) return true;
     if (c->r.dtype != FAC_F32) t->k.order = FAC_NV_BY_EIGHTS;
-    if (c->r.dtype == FAC_F32 && is_half(c)) t->k.terms = 32; /* more would not fit the registers */
+    if (c->r.dtype == FAC_F32 && fac_nv_is_half(c->mode))
+        t->k.terms = 32; /* more would not fit the registers */
     if (fac_nv_parts(c->channels, least) * least <
         fac_nv_parts(c->channels, t->k.terms) * t->k.terms)
         t->k.terms = least;

@@ -89,8 +89,9 @@ static double step_clocks(const fac_nv_stream *q, const fac_nv_stream_tile *t, i
 static double measured(const fac_nv_stream *q, const fac_nv_stream_tile *t) {
     const bool shared = t->consumers == t->team;
     if (!t->halo) return 1;
-    if (q->c.pooled) return t->bn == 64 ? (shared ? 1.2 : 1.15) : shared ? 1 : 0.93;
-    if (t->bn == 64) return t->consumers == 3 ? 1.2 : t->slots ? 1.2 : 1.1;
+    if (q->c.pooled && t->bn == 64) return shared ? 1.2 : 1.15;
+    if (q->c.pooled) return shared ? 1 : 0.93;
+    if (t->bn == 64) return t->consumers == 3 || t->slots ? 1.2 : 1.1;
     if (shared) return 0.91;
     return t->bn == 256 ? 0.91 : 0.9;
 }

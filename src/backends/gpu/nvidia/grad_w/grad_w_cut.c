@@ -70,7 +70,8 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     c->chunk = 64;
     const int stage = fac_nv_grad_w_stage(q, c), chunk = BLOCK * 64 * 4; /* as it comes, of f32 */
     c->stages = (FAC_NV_GRAD_W_LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
-    if (c->stages > (halves(q) ? 8 : 4)) c->stages = halves(q) ? 8 : 4;
+    const int most = halves(q) ? 8 : 4;
+    if (c->stages > most) c->stages = most;
     c->ahead = halves(q) ? chunks : (FAC_NV_GRAD_W_LOCAL - c->stages * stage) / chunk;
     if (c->ahead > 8) c->ahead = 8;
     c->tiles_m = parts(c->turned ? seen : rows, 2);
@@ -140,7 +141,8 @@ static void price(const fac_gpu_limits *l, const fac_nv_grad_w *q, fac_nv_grad_w
     const double units = l->units, element = halves(q) ? 2 : 4;
     const double steps =
         (double)c->each * (c->few ? (double)(c->band * c->segment) / BLOCK : 1.0 / BLOCK);
-    const double macs = c->taps ? 64.0 * 9 * c->chunk : (c->few ? 64.0 * 64 : 128.0) * c->columns;
+    double macs = (c->few ? 64.0 * 64 : 128.0) * c->columns;
+    if (c->taps) macs = 64.0 * 9 * c->chunk;
     const double across = c->taps  ? 64 + c->chunk
                           : c->few ? 64 + 8.0 * (double)q->C * (double)q->g.stride[2]
                                    : 128 + c->columns;
@@ -181,7 +183,8 @@ static bool cut(const fac_gpu_limits *l, const fac_nv_grad_w *q, int kind, int r
     c->fillers = kinds[kind].fillers;
     if (q->few) c->taps = c->turned = false;
     if (q->few ? rounds > 1 : c->fillers > 128 && (halves(q) || split(q))) return false;
-    if (!(q->few ? cut_few(q, kind, c) : c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
+    if (q->few && !cut_few(q, kind, c)) return false;
+    if (!q->few && !(c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
     const int64_t block = q->few ? 1 : BLOCK;
     c->positions = q->g.N * c->tall * (q->few ? 1 : c->broad);
     if (c->positions >= INT32_MAX / 2) return false;

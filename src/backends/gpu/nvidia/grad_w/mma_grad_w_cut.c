@@ -79,7 +79,8 @@ bool fac_mma_grad_w_choose(const fac_gpu_limits *l, const fac_mma_unit *u, const
                            int variant, fac_mma_grad_w_cut *out) {
     bool found = false;
     if (variant > 2 * KINDS || q->few) return false;
-    for (int i = variant ? variant - 1 : 0; i < (variant ? variant : 2 * KINDS); i++) {
+    const int end = variant ? variant : 2 * KINDS;
+    for (int i = variant ? variant - 1 : 0; i < end; i++) {
         fac_mma_grad_w_cut c;
         if (!cut(l, u, q, i / 2, 1 + i % 2, &c) || (found && c.seconds >= out->seconds)) continue;
         *out = c;

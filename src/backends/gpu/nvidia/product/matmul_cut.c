@@ -46,6 +46,9 @@ static size_t aligned(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
 /* ---- operands ---- */
 
+/* The step of a dim; that of a single index says nothing. */
+static int64_t step_of(int64_t size, int64_t step) { return size > 1 ? step : 0; }
+
 static bool steps_by(const fac_nv_side *s, int64_t other, int64_t chunk) {
     bool good = s->at % chunk == 0 && other % chunk == 0;
     for (int k = 0; k < FAC_GPU_BATCH; k++) good &= s->size[k] == 1 || s->z[k] % chunk == 0;
@@ -85,10 +88,12 @@ static fac_nv_side side_of(const fac_nv_matmul *m, int input) {
         side.size[k] = side.z[k] ? s->z[k] : 1;
     }
     side.along_k = side.term == 1 || (side.row != 1 && side.term <= side.row);
-    side.fours =
-        side.along_k
-            ? side.term == 1 && s->K % 4 == 0 && steps_by(&side, side.rows > 1 ? side.row : 0, 4)
-            : side.row == 1 && side.rows % 4 == 0 && steps_by(&side, s->K > 1 ? side.term : 0, 4);
+    if (side.along_k)
+        side.fours =
+            side.term == 1 && s->K % 4 == 0 && steps_by(&side, step_of(side.rows, side.row), 4);
+    else
+        side.fours =
+            side.row == 1 && side.rows % 4 == 0 && steps_by(&side, step_of(s->K, side.term), 4);
     return side;
 }
 
@@ -129,8 +134,8 @@ static double image_seconds(const fac_nv_matmul *m, const fac_nv_side *s) {
 /* The operand as rows of four neighbours: coordinates are the batch's dims but the first, and the
  * row. */
 static bool place_of(const fac_gpu_shape *s, const fac_gpu_matrix *x, fac_nv_place *to) {
-    const int64_t step[] = { s->z[1] > 1 ? x->z[1] : 0, s->z[2] > 1 ? x->z[2] : 0,
-                             s->z[3] > 1 ? x->z[3] : 0, s->M > 1 ? x->row : 0, x->column },
+    const int64_t step[] = { step_of(s->z[1], x->z[1]), step_of(s->z[2], x->z[2]),
+                             step_of(s->z[3], x->z[3]), step_of(s->M, x->row), x->column },
                   size[] = { s->z[1], s->z[2], s->z[3], s->M, s->N };
     double reach = 0;
     for (int k = 0; k < 5; k++) {
@@ -216,7 +221,8 @@ static void cut(unsigned units, const fac_nv_cut *c, const bool *before_run, fac
     m->column_tiles = m->q.blocks;
     m->seconds = product_seconds(units, m) + image_seconds(m, &m->p) + image_seconds(m, &m->q);
     /* a wave of tiles is about square */
-    m->band = c->columns >= 2 * c->rows ? 16 : c->rows >= 2 * c->columns ? 8 : 11;
+    m->band = c->rows >= 2 * c->columns ? 8 : 11;
+    if (c->columns >= 2 * c->rows) m->band = 16;
     fac_nv_side *const sides[] = { &m->p, &m->q };
     m->work = 0;
     for (int i = 0; i < 2; i++) {

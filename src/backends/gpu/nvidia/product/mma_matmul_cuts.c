@@ -22,10 +22,15 @@ static const mma_cut short_side[] = { { { 128, 16, 4, 0, 0.2 }, 32, 16, 64, 96 }
 
 bool fac_mma_matmul_cut(const fac_mma_unit *u, int k, fac_nv_matmul *m) {
     const bool three = m->mode == FAC_NV_3XTF32;
-    const mma_cut *all = m->swap ? short_side : three ? split : single;
-    const size_t count = m->swap ? sizeof short_side / sizeof *short_side
-                         : three ? sizeof split / sizeof *split
-                                 : sizeof single / sizeof *single;
+    const mma_cut *all = single;
+    size_t count = sizeof single / sizeof *single;
+    if (m->swap) {
+        all = short_side;
+        count = sizeof short_side / sizeof *short_side;
+    } else if (three) {
+        all = split;
+        count = sizeof split / sizeof *split;
+    }
     if ((size_t)k >= count) return false;
     const mma_cut *c = &all[k];
     const size_t each = (size_t)(c->c.rows + c->c.columns) * (size_t)c->row, most = u->local / each;

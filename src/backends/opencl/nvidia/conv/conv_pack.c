@@ -17,9 +17,7 @@ enum {
 /* ---- the kernel ---- */
 
 /* Floats of local memory: 16 rows of 32 terms (64 of 16 bits) of 3 x 3 taps. */
-static int stage_of(fac_nv_mode mode) {
-    return mode == FAC_NV_BF16 || mode == FAC_NV_F16 ? 9600 : 4800;
-}
+static int stage_of(fac_nv_mode mode) { return fac_nv_is_half(mode) ? 9600 : 4800; }
 
 bool fac_nv_packs_text(fac_dtype type, fac_nv_mode mode, int sources, fac_text *to) {
     const char *memory = fac_cl_in_memory(type);
@@ -37,7 +35,7 @@ bool fac_nv_packs_text(fac_dtype type, fac_nv_mode mode, int sources, fac_text *
                          "static float4 four(ushort4 x) {\n    return (float4)(fac_from_bf16(x.x), "
                          "fac_from_bf16(x.y), "
                          "fac_from_bf16(x.z), fac_from_bf16(x.w));\n}\n");
-    if (mode == FAC_NV_BF16 || mode == FAC_NV_F16)
+    if (fac_nv_is_half(mode))
         fac_text_print(to, "#define HALF\n#define BITS(x) fac_bits_%s(x)\n",
                        mode == FAC_NV_F16 ? "f16" : "bf16");
     if (sources) {
@@ -85,7 +83,8 @@ size_t fac_nv_pack_units(const fac_nv_weights *w, const fac_nv_pack *s) {
 static float larger_by(const fac_nv_packing *k) {
     const bool cut = k->mode == FAC_NV_TF32 && k->order == FAC_NV_IN_ORDER;
     if (k->whole) return 0;
-    return (float)(1 + (cut ? FAC_NV_CUT : k->mode == FAC_NV_3XTF32 ? FAC_NV_LOST * k->run : 0));
+    if (cut) return (float)(1 + FAC_NV_CUT);
+    return k->mode == FAC_NV_3XTF32 ? (float)(1 + FAC_NV_LOST * k->run) : 1;
 }
 
 /* As many rows as the stage has room for, or single k-tiles without it. */

@@ -81,7 +81,9 @@ static bool read_norm(const fac_node *of, fac_problem *p, fac_nv_conv *c) {
         n->scale = add_extra(p, SCALE, c);
         n->bias = add_extra(p, BIAS, c);
     }
-    return n->x >= 0 && n->mean >= 0 && (mask ? n->mask >= 0 : y ? n->y >= 0 : n->bias >= 0);
+    int masks = y ? n->y : n->bias; /* what the mask is, or is found by */
+    if (mask) masks = n->mask;
+    return n->x >= 0 && n->mean >= 0 && masks >= 0;
 }
 
 bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {

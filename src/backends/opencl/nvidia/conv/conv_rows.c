@@ -34,9 +34,6 @@ typedef struct moments {
     int64_t at, channels;
 } moments;
 
-static bool is_half(const fac_nv_conv *c) {
-    return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16;
-}
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 static int items_of(const fac_nv_conv *c, const fac_nv_tile *t) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
@@ -79,7 +76,7 @@ static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_t
     if (x16) fac_text_add(to, "#define X16\n#define X_AS_FLOAT(x) ");
     if (x16)
         fac_text_add(to, c->r.dtype == FAC_BF16 ? "as_float((uint)(x) << 16)\n" : "half_of(x)\n");
-    if (is_half(c))
+    if (fac_nv_is_half(c->mode))
         fac_text_print(to, "#define HALF\n#define PACK2 nv_pack_%s\n",
                        c->mode == FAC_NV_F16 ? "f16" : "bf16");
     if (c->r.result != FAC_F32) fac_text_add(to, "#define RESULT16\n");

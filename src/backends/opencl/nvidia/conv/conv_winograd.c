@@ -200,8 +200,9 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
     const fac_nv_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
     const bool turned = c->kind == FAC_GPU_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in, *to = turned ? g->in : g->out,
-                  count = images * q->down * q->across;
+    const int64_t *from = turned ? g->out : g->in;
+    const int64_t *to = turned ? g->in : g->out;
+    const int64_t count = images * q->down * q->across;
     const fac_span V = work, M = { work.memory, work.at + q->v },
                    parts = { work.memory, work.at + q->v + q->m };
     tiles s = { .x = c->x.at + floats_at(in[0]),

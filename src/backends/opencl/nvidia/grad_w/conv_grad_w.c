@@ -59,7 +59,10 @@ static bool lay_few(fac_operand *x, fac_nv_grad_w *q) {
  */
 static bool even(const fac_operand *x, int64_t *step) {
     const int64_t *d = x->type.dims.d, columns = d[3], rows = d[2], images = d[0];
-    if (columns == 1) step[2] = rows > 1 ? step[1] : images > 1 ? step[0] : d[1];
+    if (columns == 1 && rows > 1)
+        step[2] = step[1];
+    else if (columns == 1)
+        step[2] = images > 1 ? step[0] : d[1];
     return step[2] > 0 && (rows == 1 || step[1] == columns * step[2]) &&
            (images == 1 || step[0] == rows * columns * step[2]);
 }

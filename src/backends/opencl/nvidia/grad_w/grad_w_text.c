@@ -1,5 +1,6 @@
 /* The texts of nv_conv_grad_w.cl and what goes with it: see grad_w.h. */
 #include "backends/opencl/nvidia/grad_w/grad_w.h"
+#include "base/optional.h"
 #include "cl_nv_common.h"
 #include "cl_nv_conv_grad_w.h"
 #include "cl_nv_conv_grad_w_few.h"
@@ -51,12 +52,14 @@ static void result_text(const fac_nv_grad_w *q, fac_text *to) {
 
 void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_text *to) {
     const bool bf16 = q->mode == FAC_NV_BF16;
-    const int n = c->few ? 64 : c->taps ? 3 * c->chunk : c->columns;
+    const char *type = bf16 ? "bf16" : "f16";
+    int n = c->taps ? 3 * c->chunk : c->columns;
+    if (c->few) n = 64;
     fac_text_add(to, fac_kernel_nv_common);
     fac_nv_wgmma_text(to, n, bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16,
                       (c->few ? FAC_NV_A_REGISTERS : FAC_NV_A_TURNED) | FAC_NV_B_TURNED);
-    fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_%s_tb\n#define PACK nv_pack_%s\n",
-                   bf16 ? "bf16" : "f16", n, c->few ? "rs" : "ss_ta", bf16 ? "bf16" : "f16");
+    fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_%s_tb\n#define PACK nv_pack_%s\n", type, n,
+                   c->few ? "rs" : "ss_ta", type);
     fac_text_print(to, "#define MEM %s\n#define TERMS %d\n", halves(q) ? "ushort" : "float",
                    split(q) ? 3 : 1);
     if (halves(q)) fac_text_add(to, "#define HALVES\n");
@@ -69,8 +72,8 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
         c->taps  ? 16
         : c->few ? 64
                  : 128,
-        c->taps ? 9 : 1, c->joined ? "#define JOINED\n#define PATIENCE 2000000\n" : "",
-        c->few ? "#define FEW\n" : "");
+        c->taps ? 9 : 1, fac_text_if(c->joined, "#define JOINED\n#define PATIENCE 2000000\n"),
+        fac_text_if(c->few, "#define FEW\n"));
     result_text(q, to);
     if (c->few)
         few_sizes(q, c, to);

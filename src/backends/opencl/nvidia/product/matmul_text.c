@@ -2,6 +2,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "backends/opencl/nvidia/unit/mma.h"
+#include "base/optional.h"
 #include "cl_gemm_common.h"
 #include "cl_nv_common.h"
 #include "cl_nv_epilogue.h"
@@ -25,11 +26,13 @@ static void add_instruction(const fac_nv_matmul *m, fac_text *to) {
                ta = columns && !tf32;
     const bool registers = m->mode == FAC_NV_3XTF32 || (columns && tf32),
                tb = m->q.from == FAC_NV_COLUMNS;
-    fac_nv_wgmma_text(to, m->cut.columns, kind,
-                      (registers ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) |
-                          (tb ? FAC_NV_B_TURNED : 0));
+    int how = registers ? FAC_NV_A_REGISTERS : 0;
+    if (ta) how |= FAC_NV_A_TURNED;
+    if (tb) how |= FAC_NV_B_TURNED;
+    fac_nv_wgmma_text(to, m->cut.columns, kind, how);
     fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind],
-                   m->cut.columns, registers ? "rs" : "ss", ta ? "_ta" : "", tb ? "_tb" : "");
+                   m->cut.columns, registers ? "rs" : "ss", fac_text_if(ta, "_ta"),
+                   fac_text_if(tb, "_tb"));
 }
 
 static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
@@ -91,7 +94,8 @@ bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
 
 bool fac_nv_matmul_pack_text(const fac_nv_matmul *m, const fac_nv_side *s, fac_text *to) {
     const fac_dtype t = m->r.dtype;
-    const char *name = t == FAC_F32 ? "f32" : t == FAC_F16 ? "f16" : "bf16";
+    const char *name = t == FAC_F16 ? "f16" : "bf16";
+    if (t == FAC_F32) name = "f32";
     fac_text_add(to, fac_kernel_nv_common);
     fac_text_add(to, fac_kernel_nv_epilogue);
     fac_text_print(to,

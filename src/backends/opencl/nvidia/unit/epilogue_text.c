@@ -2,6 +2,7 @@
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/unit/epilogue.h"
+#include "base/optional.h"
 #include "cl_nv_epilogue.h"
 
 static bool is_half(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }
@@ -69,7 +70,8 @@ static void add_declarations(const fac_gpu_product *r, const fac_nv_ends *e, fac
 /* still: of those that are the same for all pixels. */
 static void add_loads(const fac_gpu_product *r, const fac_nv_ends *e, bool still, fac_text *to) {
     fac_text_print(to, "INLINE void %s(const ends *e%s, int c, more *m EXTRA_PARAMS) {\n",
-                   still ? "more_of_channels" : "more_of_pixel", still ? "" : ", const spot *s");
+                   still ? "more_of_channels" : "more_of_pixel",
+                   fac_text_if(!still, ", const spot *s"));
     for (int i = 0; i < r->extras; i++) {
         const char *name = name_of(r->extra_dtype[i]);
         const fac_nv_place *p = &e->p[1 + i];

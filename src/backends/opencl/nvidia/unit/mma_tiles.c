@@ -17,7 +17,9 @@ fac_mma_unit fac_mma_unit_of(fac_opencl *o) {
 double fac_mma_handicap(fac_opencl *o) { return fac_cl_has_path(o, FAC_CL_WGMMA) ? 2 : 1; }
 
 void fac_mma_tiles_text(const fac_mma_tile *t, fac_text *to) {
-    const int kind = t->mode == FAC_NV_BF16 ? 1 : t->mode == FAC_NV_F16 ? 2 : 0;
+    int kind = 0;
+    if (t->mode == FAC_NV_BF16) kind = 1;
+    if (t->mode == FAC_NV_F16) kind = 2;
     fac_text_print(to,
                    "#define WM %d\n#define WN %d\n#define WARPS_M %d\n#define A_ROW %d\n#define "
                    "B_ROW %d\n#define KIND %d\n",

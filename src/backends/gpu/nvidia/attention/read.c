@@ -1,14 +1,15 @@
 /* What attention and its gradient are asked for: see attention.h. */
 #include <math.h>
 #include "graph/attr.h"
-#include "backends/opencl/nvidia/attention/attention.h"
+#include "backends/gpu/nvidia/attention/attention.h"
 
 enum { WIDEST = 128, MOST_GROUPS = 65535, MOST_ROWS = 1 << 30 };
 
 fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads) {
     const int64_t *s = o->layout.stride, *d = o->type.dims.d;
     const bool four = o->type.dims.n == 4;
-    const int64_t size = four ? d[3] : heads ? d[2] / heads : 0;
+    int64_t size = heads ? d[2] / heads : 0;
+    if (four) size = d[3];
     fac_nv_heads h =
         four ? (fac_nv_heads){ s[0], s[1], s[2], .heads = d[1], .rows = d[2], .size = size }
              : (fac_nv_heads){ s[0], size, s[1], .heads = heads, .rows = d[1], .size = size };
@@ -87,34 +88,6 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps,
     a->chunks = a->y.chunks;
     a->maps = mapped && a->dtype != FAC_F32 ? maps : 0;
     return a->T > 0;
-}
-
-void fac_nv_heads_numbers(const fac_nv_heads *h, fac_cl_call *c) {
-    fac_cl_call_number(c, h->batch);
-    fac_cl_call_number(c, h->head);
-    fac_cl_call_number(c, h->row);
-}
-
-void fac_nv_attention_mask_numbers(const fac_nv_attention *a, fac_cl_call *c) {
-    const fac_nv_mask *m = &a->mask;
-    const int64_t step[] = { m->each, m->group, m->batch, m->head, m->row, m->key };
-    for (int k = 0; k < 6; k++) fac_cl_call_number(c, step[k]);
-    fac_cl_call_real(c, a->scale, FAC_F32);
-}
-
-void fac_nv_attention_mask_buffer(const fac_nv_attention *a, const fac_problem *p, int mask,
-                                  fac_cl_call *c) {
-    fac_cl_call_in(c, p, a->mask.type == FAC_NONE ? 0 : mask);
-}
-
-void fac_nv_attention_numbers(const fac_nv_attention *a, int64_t tiles, fac_cl_call *c) {
-    const int64_t numbers[] = { a->H, a->H / a->G, a->Q, a->T, tiles, 0, a->D, a->E };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
-    fac_nv_heads_numbers(&a->q, c);
-    fac_nv_heads_numbers(&a->y, c);
-    fac_nv_heads_numbers(&a->k, c);
-    fac_nv_heads_numbers(&a->v, c);
-    fac_nv_attention_mask_numbers(a, c);
 }
 
 bool fac_nv_attention_forward(fac_problem *p, int maps, fac_nv_attention *a) {
