@@ -37,7 +37,7 @@ def says(lines, at, end):
 
 
 missing = count = 0
-for path in map(pathlib.Path, sys.argv[1:] or sorted((root / "include/facula").glob("*.h"))):
+for path in map(pathlib.Path, sys.argv[1:] or sorted((root / "include/facula").rglob("*.h"))):
     lines = path.read_text().split("\n")
     for at, end in statements(lines):
         count += 1

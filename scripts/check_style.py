@@ -10,11 +10,13 @@
     rates    seconds and rates of a machine as numbers in a solver or the planner, instead of fields of a speed.c
     paths    comments and documents that name a file of this repository which is not there
     merges   lines that a merge left where two sides disagreed
+    folders  more than 40 files in one folder, but for src/ops, where each file is a noun
 
     python3 scripts/check_style.py [--list KIND] [--update]
 
 --list KIND shows the places of one kind; --update writes the limits of today, which only go down.
 """
+import collections
 import pathlib
 import re
 import sys
@@ -32,6 +34,7 @@ IDIOMS = re.compile(r"\b(?:left|leaves?|leaving)\b[\w\s,]*\bbehind|hides? behind
 PROSE = (".md", ".sh", ".py", ".rules", ".js", ".pyi")
 CODE = (".c", ".h", ".cl")
 LINES = 400
+FILES = 40
 # 5e-6, 1.2e12: not beside < and >, where it is a limit, and not where a field is given its value
 RATE = re.compile(r"(?<![\w.])(?<![<>] )(?<![<>]= )\d[\d.]*e(?:-(?:[5-9]|1\d)|9|1\d)\b")
 FIELD = re.compile(r"^\s*(?:\{ )?\.\w+ = |^#define|static const double \w+\[")
@@ -154,7 +157,7 @@ def is_solver(name):
 
 def main():
     show = sys.argv[sys.argv.index("--list") + 1] if "--list" in sys.argv else None
-    counts = dict.fromkeys(["long", "joined", "nested", "words", "files", "rates", "paths", "merges"], 0)
+    counts = dict.fromkeys(["long", "joined", "nested", "words", "files", "rates", "paths", "merges", "folders"], 0)
 
     def found(kind, name, number, line):
         counts[kind] += 1
@@ -162,6 +165,10 @@ def main():
             print(f"{name}:{number}: {line.strip()}")
 
     names = sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in (ROOT / folder).rglob("*.*"))
+    folders = collections.Counter(str(pathlib.PurePath(name).parent) for name in names)
+    for folder, count in folders.items():
+        if count > FILES and folder != "src/ops" and "__pycache__" not in folder and not folder.startswith(EXCEPT):
+            found("folders", folder, count, f"{count} files")
     names += ["CONTRIBUTING.md", "README.md"]
     for name in names:
         if not name.endswith(CODE + PROSE) or name.startswith(EXCEPT):

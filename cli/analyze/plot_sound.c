@@ -1,7 +1,7 @@
 /* facula plot: the spectrogram of a sound. */
 #include <stdlib.h>
 #include <string.h>
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "facula/view.h"
 #include "plot.h"
 

@@ -102,6 +102,7 @@ static int report_json(job *j, const fac_verdict *v, const char *word) {
     add_finite(root, "largest_ratio", v->ratio);
     json_number(root, "elements", v->elements, 17);
     json_number(root, "differing", v->differing, 17);
+    json_number(root, "tied", v->tied, 17);
     cJSON_AddNumberToObject(root, "cuts", v->segments);
     cJSON_AddItemToObject(root, "segments", j->segments);
     j->segments = NULL;
@@ -120,6 +121,9 @@ static int report(job *j, const fac_verdict *v) {
         printf("largest difference %.3g, %.2g of what is allowed\n", v->worst, v->ratio);
     if (v->same != FAC_SAME && *v->note) printf("not reached: %s\n", v->note);
     if (*v->outgrown) printf("overflow: %s\n", v->outgrown);
+    if (v->tied > 0)
+        printf("not judged: %.0f number%s where rounding decides\n", v->tied,
+               v->tied == 1 ? "" : "s");
     if (*v->first && v->first_differing > 0)
         printf("the first value that differs: %s, %.0f of %.0f elements\n", v->first,
                v->first_differing, v->first_elements);

@@ -1,7 +1,7 @@
 /* Models that hear: their inputs, and one window. */
 #include <stdlib.h>
 #include <string.h>
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "hear.h"
 
 /* Models of others, known by the names of their inputs, that say nothing of themselves. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "json.h"
 #include "hear.h"
 

@@ -1,7 +1,7 @@
 /* Pictures and bars for a terminal with true colour and UTF-8. */
 #ifndef FACULA_CLI_PICTURE_H
 #define FACULA_CLI_PICTURE_H
-#include "facula/image.h"
+#include "facula/data/image.h"
 
 /* A photo as lines of text, each `columns` cells wide and ending in the terminal's own colours, so
  * that text can follow. */

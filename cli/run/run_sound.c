@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "json.h"
 #include "analyze/kind.h"
 #include "run_sound.h"

@@ -1,7 +1,7 @@
 /* facula train: sounds.  The spectrogram is part of the network, so the model takes waveforms. */
 #include <stdlib.h>
 #include <string.h>
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "train.h"
 
 /* What is not given: of the digits, and of folders. */

@@ -1,7 +1,7 @@
-/* facula train: texts.  The networks are those of facula/sentence.h; the vectors begin random, or
- * as --glove says, and are trained. */
+/* facula train: texts.  The networks are those of facula/nn/sentence.h; the vectors begin random,
+ * or as --glove says, and are trained. */
 #include <string.h>
-#include "facula/sentence.h"
+#include "facula/nn/sentence.h"
 #include "train.h"
 
 enum { LONGEST = 256 };

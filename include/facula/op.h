@@ -246,7 +246,7 @@ struct fac_op {
                  const fac_node *n); /* into ONNX; NULL: see fac_onnx_plain */
     const fac_case *cases;           /* ends with { 0 } */
 
-    /* What facula/verify.h asks.
+    /* What facula/report/verify.h asks.
      * The same function in the smallest ops (sums, products, exp...): models are compared as these.
      * An out[0] that is left NULL says that this node has no smaller form. */
     void (*define)(const fac_node *n, fac_value *out[]);
@@ -272,6 +272,7 @@ enum {                      /* fac_op.is */
        FAC_OP_RING = 128,   /* adds and multiplies: exact modulo a prime             */
        FAC_OP_PICKS = 256,  /* compares: gives some of its numbers, sizes, 0 or 1    */
        FAC_OP_INVERSE = 512,    /* 1 / x                                                 */
+       FAC_OP_TYPED = 1 << 13,  /* its floats keep their types: it reads bits, or is of f32 alone */
        FAC_OP_OPAQUE = 1 << 15, /* an operator of a file that facula does not know          */
        FAC_OP_GROWS = 4096,     /* infinite at finite numbers only where these are large */
        FAC_OP_TEXTS = 1024,     /* ref reads and gives texts as they are (fac_array.t)   */

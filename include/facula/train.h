@@ -11,7 +11,7 @@
 #ifndef FACULA_TRAIN_H
 #define FACULA_TRAIN_H
 
-#include "facula/data.h"
+#include "facula/data/data.h"
 #include "facula/optim.h"
 #include "facula/program.h"
 

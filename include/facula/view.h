@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 #include "facula/graph.h"
-#include "facula/image.h"
+#include "facula/data/image.h"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)

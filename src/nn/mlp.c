@@ -1,5 +1,5 @@
 /* Layers in a row, from a line of text. */
-#include "facula/mlp.h"
+#include "facula/nn/mlp.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* Networks that read sentences.  Most of the regularization is dropout of the vectors themselves:
  * with SST-2's 6,920 sentences and 14,000 words it gains two points over dropout after the maximum
  * alone. */
-#include "facula/sentence.h"
+#include "facula/nn/sentence.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
-#include "facula/data.h"
+#include "facula/data/data.h"
 #include "nn/nn_internal.h"
 
 enum { DIM = 64, FILTERS = 64, WORD = 64 };

@@ -2,7 +2,7 @@
 #include <math.h>
 #include "base/error.h"
 #include "graph/graph_internal.h"
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "nn/sound.h"
 #include "ops/shape.h"
 

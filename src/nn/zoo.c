@@ -1,7 +1,7 @@
 /* The zoo: well-known networks by name, and their weights by parameter name. */
 #include <string.h>
 #include "base/error.h"
-#include "facula/zoo.h"
+#include "facula/nn/zoo.h"
 #include "nn/nn_internal.h"
 #include "nn/zoo/zoo_internal.h"
 

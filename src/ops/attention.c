@@ -325,6 +325,8 @@ static const fac_case cases[] = {
       1e-5 },
     { "attention(f32[2,3,4], f32[2,5,2], f32[2,5,6], f32[2,1,3,4]) q_heads=2 kv_heads=1 scale=0.7",
       -1, 1, 1e-5 },
+    { "attention(f32[2,1,8], f32[2,2,5,4], f32[2,2,5,3]) q_heads=2", -1, 1, 1e-5 },
+    { "attention(f32[2,2,3,4], f32[2,5,8], f32[2,2,5,3]) kv_heads=2", -1, 1, 1e-5 },
     { "attention(f32[1,2,3,2], f32[1,2,4,2], f32[1,2,4,3], f32[3,4]) scores=masked", -1, 1, 1e-5 },
     { "attention(f32[1,2,2,3], f32[1,2,2,3], f32[1,2,2,3], -, f32[1,2,3,3], f32[1,2,3,3]) causal "
       "scores=softmax",

@@ -60,6 +60,13 @@ void fac_load_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x
     for (int k = 1; k < n->nout; k++) y[k] = fac_value_other(y[0], k);
 }
 
+/* ONNX takes operands of three dims or of four, not some of each. */
+static bool same_ranks(const fac_node *n) {
+    const int rank = n->in[FAC_ATTENTION_Q]->type.dims.n;
+    return n->in[FAC_ATTENTION_K]->type.dims.n == rank &&
+           n->in[FAC_ATTENTION_V]->type.dims.n == rank;
+}
+
 /* ONNX has it since opset 23, with lengths and short masks since 24; before, it is expanded. */
 bool fac_save_attention(const fac_onnx_writer *w, const fac_node *n) {
     const fac_attention_opts *o = n->attrs;
@@ -67,6 +74,7 @@ bool fac_save_attention(const fac_onnx_writer *w, const fac_node *n) {
     const bool short_mask = mask && fac_differ(mask->d[mask->n - 1], n->out[3]->type.dims.d[3]);
     const char *ins[FAC_ATTENTION_INPUTS], *outs[4];
     if (fac_onnx_name(w, n->out[4]) || (o->window && w->opset < 25)) return false;
+    if (!same_ranks(n)) return false;
     if (mask && mask->n > 4) return false; /* the expansion repeats it */
     if (w->opset < 23 || ((short_mask || n->in[FAC_ATTENTION_LENGTHS]) && w->opset < 24))
         return false;

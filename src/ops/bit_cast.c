@@ -85,7 +85,7 @@ const fac_op fac_op_bit_cast = {
     .view = view,
     .onnx = onnx,
     .cases = cases,
-    .is = FAC_OP_NO_GRAD,
+    .is = FAC_OP_NO_GRAD | FAC_OP_TYPED,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_bit_cast(fac_value *x, fac_dtype to) {

@@ -1,5 +1,5 @@
 /* Cross entropy of scores and labels in one node, with what a training asks beside it.  Has no
- * prototype: fac_cross_entropy() of facula/loss.h makes it. */
+ * prototype: fac_cross_entropy() of facula/nn/loss.h makes it. */
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/class_loss.h"

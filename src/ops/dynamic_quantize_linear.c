@@ -72,7 +72,7 @@ const fac_op fac_op_dynamic_quantize_linear = {
     .expand = expand,
     .onnx = onnx,
     .cases = cases,
-    .is = FAC_OP_NO_GRAD,
+    .is = FAC_OP_NO_GRAD | FAC_OP_TYPED,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_dynamic_quantize_linear(fac_value *x) {

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/image.h"
+#include "facula/data/image.h"
 #include "graph/onnx_write.h"
 #include "ops/shape.h"
 

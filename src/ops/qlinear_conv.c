@@ -120,7 +120,7 @@ const fac_op fac_op_qlinear_conv = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .is = FAC_OP_NO_GRAD,
+    .is = FAC_OP_NO_GRAD | FAC_OP_TYPED,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_conv(fac_value *x, fac_value *w, fac_value *b, const fac_qlinear_scales *s,

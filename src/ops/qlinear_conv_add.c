@@ -92,6 +92,6 @@ const fac_op fac_op_qlinear_conv_add = {
     .expand = expand,
     .cost = fac_conv_cost,
     .cases = cases,
-    .is = FAC_OP_NO_GRAD,
+    .is = FAC_OP_NO_GRAD | FAC_OP_TYPED,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

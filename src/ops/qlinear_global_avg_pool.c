@@ -97,7 +97,7 @@ const fac_op fac_op_qlinear_global_avg_pool = {
     .cost = cost,
     .onnx = onnx,
     .cases = cases,
-    .is = FAC_OP_NO_GRAD,
+    .is = FAC_OP_NO_GRAD | FAC_OP_TYPED,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_global_avg_pool(fac_value *x, fac_value *x_scale, fac_value *x_zero,

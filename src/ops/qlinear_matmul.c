@@ -124,7 +124,7 @@ const fac_op fac_op_qlinear_matmul = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
-    .is = FAC_OP_NO_GRAD,
+    .is = FAC_OP_NO_GRAD | FAC_OP_TYPED,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_matmul(fac_value *a, fac_value *b, fac_value *bias,

@@ -54,7 +54,7 @@ const fac_op fac_op_qlinear_mul = {
     .expand = expand,
     .onnx = onnx,
     .cases = cases,
-    .is = FAC_OP_NO_GRAD,
+    .is = FAC_OP_NO_GRAD | FAC_OP_TYPED,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_qlinear_mul(fac_value *a, fac_value *b, const fac_qlinear_scales *s) {

@@ -138,7 +138,7 @@ const fac_op fac_op_quantized_lstm = {
     .cost = cost,
     .onnx = onnx,
     .cases = cases,
-    .is = FAC_OP_NO_GRAD,
+    .is = FAC_OP_NO_GRAD | FAC_OP_TYPED,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_quantized_lstm(fac_value *x, fac_value *w, fac_value *r, fac_value *b,

@@ -1,7 +1,7 @@
 /* Between the files of schemes for trained models: see facula/quantize.h. */
 #ifndef FACULA_QUANTIZE_SCHEMES_H
 #define FACULA_QUANTIZE_SCHEMES_H
-#include "facula/activations.h"
+#include "facula/report/activations.h"
 #include "facula/program.h"
 #include "facula/quantize.h"
 #include "graph/graph_internal.h"

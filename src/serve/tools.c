@@ -1,6 +1,7 @@
 /* Calls of tools in the text of an answer, see tools.h. */
 #include "serve/tools.h"
 #include <string.h>
+#include "serve/marks.h"
 
 static const char tag[] = "<tool_call>", listed[] = "[TOOL_CALLS]", python[] = "<|python_tag|>";
 
@@ -8,43 +9,26 @@ fac_call_form fac_call_form_of(const char *jinja, const fac_wish *w) {
     if (!w->tools) return FAC_CALL_NONE;
     if (w->must_call) return FAC_CALL_MUST;
     if (jinja && strstr(jinja, listed)) return FAC_CALL_LIST;
+    if (jinja && strstr(jinja, FAC_XML_FUNCTION)) return FAC_CALL_XML;
     return jinja && strstr(jinja, tag) ? FAC_CALL_TAGS : FAC_CALL_JSON;
 }
 
-static bool is_blank(char c) { return c == ' ' || (c >= 9 && c <= 13); }
-
-static size_t skip(const char *s, size_t n, size_t at) {
-    while (at < n && is_blank(s[at])) at++;
-    return at;
-}
-
-/* Without the blanks at its end. */
-static size_t trimmed(const char *s, size_t n) {
-    while (n && is_blank(s[n - 1])) n--;
-    return n;
-}
-
-static bool begins(const char *s, size_t n, const char *with) {
-    return n >= strlen(with) && !memcmp(s, with, strlen(with));
-}
-
-/* Where a mark stands, or what may become one at the end; n: nowhere. */
-static size_t find(const char *s, size_t n, const char *mark, bool whole) {
-    const size_t m = strlen(mark);
-    for (size_t at = 0; at < n; at++) {
-        const size_t left = n - at < m ? n - at : m;
-        if ((left == m || !whole) && !memcmp(s + at, mark, left)) return at;
-    }
-    return n;
+/* Where calls begin, or may begin at the end; n: nowhere. */
+static size_t mark_at(fac_call_form form, const char *s, size_t n, bool whole) {
+    if (form == FAC_CALL_LIST) return fac_mark_find(s, n, listed, whole);
+    const size_t at = fac_mark_find(s, n, tag, whole);
+    if (form == FAC_CALL_TAGS) return at;
+    const size_t bare = fac_mark_find(s, n, FAC_XML_FUNCTION, whole);
+    return at < bare ? at : bare;
 }
 
 size_t fac_call_text(fac_call_form form, const char *s, size_t n) {
     if (form == FAC_CALL_NONE) return n;
     if (form == FAC_CALL_MUST) return 0;
-    if (form != FAC_CALL_JSON)
-        return trimmed(s, find(s, n, form == FAC_CALL_TAGS ? tag : listed, false));
-    const size_t at = skip(s, n, 0);
-    return at == n || s[at] == '{' || !find(s + at, n - at, python, false) ? 0 : n;
+    if (form != FAC_CALL_JSON) return fac_mark_trim(s, mark_at(form, s, n, false));
+    const size_t at = fac_mark_skip(s, n, 0);
+    if (at == n || s[at] == '{') return 0;
+    return fac_mark_find(s + at, n - at, python, false) ? n : 0;
 }
 
 /* ---- calls ---- */
@@ -85,12 +69,16 @@ static bool add_value(cJSON *to, const char *s, size_t n, size_t *at) {
     return good;
 }
 
-static bool read_tags(cJSON *to, const char *s, size_t n, size_t at) {
+static bool read_tags(fac_call_form form, const fac_wish *w, cJSON *to, const char *s, size_t n,
+                      size_t at) {
     bool good = true;
     while (good && at < n) {
-        at = skip(s, n, at + strlen(tag));
-        good = add_value(to, s, n, &at);
-        if (good) at += find(s + at, n - at, tag, true);
+        if (fac_mark_begins(s + at, n - at, tag)) at = fac_mark_skip(s, n, at + strlen(tag));
+        if (form == FAC_CALL_XML && fac_mark_begins(s + at, n - at, FAC_XML_FUNCTION))
+            good = fac_xml_call(to, w, s, n, &at);
+        else
+            good = add_value(to, s, n, &at);
+        if (good) at += mark_at(form, s + at, n - at, true);
     }
     return good;
 }
@@ -101,7 +89,7 @@ static bool add_named(cJSON *to, const char *s, size_t n, size_t *at) {
     size_t end = *at;
     if (!brace) return false;
     const size_t value = (size_t)(brace - s);
-    while (end < value && s[end] != '[' && !is_blank(s[end])) end++;
+    while (end < value && s[end] != '[' && !fac_mark_blank(s[end])) end++;
     char name[129] = { 0 };
     if (end == *at || end - *at >= sizeof name) return false;
     memcpy(name, s + *at, end - *at);
@@ -117,10 +105,10 @@ static bool add_named(cJSON *to, const char *s, size_t n, size_t *at) {
 static bool read_listed(cJSON *to, const char *s, size_t n, size_t at) {
     bool good = true;
     while (good && at < n) {
-        at = skip(s, n, at + strlen(listed));
+        at = fac_mark_skip(s, n, at + strlen(listed));
         const bool json = at < n && (s[at] == '[' || s[at] == '{');
         good = json ? add_value(to, s, n, &at) : add_named(to, s, n, &at);
-        if (good) at += find(s + at, n - at, listed, true);
+        if (good) at += fac_mark_find(s + at, n - at, listed, true);
     }
     return good;
 }
@@ -135,11 +123,11 @@ static bool is_known(const fac_wish *w, const char *name) {
 static bool read_json(cJSON *to, const fac_wish *w, const char *s, size_t n, size_t at) {
     const cJSON *x;
     bool good = true;
-    if (begins(s + at, n - at, python)) at = skip(s, n, at + strlen(python));
+    if (fac_mark_begins(s + at, n - at, python)) at = fac_mark_skip(s, n, at + strlen(python));
     while (good && at < n) {
         good = s[at] == '{' && add_value(to, s, n, &at);
-        at = skip(s, n, at);
-        if (good && at < n && s[at] == ';') at = skip(s, n, at + 1);
+        at = fac_mark_skip(s, n, at);
+        if (good && at < n && s[at] == ';') at = fac_mark_skip(s, n, at + 1);
     }
     cJSON_ArrayForEach(x, to) good =
         good && is_known(w, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(x, "name")));
@@ -153,14 +141,18 @@ cJSON *fac_calls_read(fac_call_form form, const fac_wish *w, const char *s, size
     *text = n;
     if (form == FAC_CALL_NONE) return NULL;
     cJSON *to = cJSON_CreateArray();
-    if (form == FAC_CALL_TAGS || form == FAC_CALL_LIST) {
-        at = find(s, n, form == FAC_CALL_TAGS ? tag : listed, true);
-        good = form == FAC_CALL_TAGS ? read_tags(to, s, n, at) : read_listed(to, s, n, at);
-    } else
-        good = read_json(to, w, s, n, skip(s, n, 0));
+    if (form == FAC_CALL_MUST || form == FAC_CALL_JSON)
+        good = read_json(to, w, s, n, fac_mark_skip(s, n, 0));
+    else {
+        at = mark_at(form, s, n, true);
+        if (form == FAC_CALL_LIST)
+            good = read_listed(to, s, n, at);
+        else
+            good = read_tags(form, w, to, s, n, at);
+    }
     while (w->one_call && cJSON_GetArraySize(to) > 1) cJSON_DeleteItemFromArray(to, 1);
     if (good && cJSON_GetArraySize(to)) {
-        *text = trimmed(s, at);
+        *text = fac_mark_trim(s, at);
         return to;
     }
     cJSON_Delete(to);

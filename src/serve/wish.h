@@ -26,6 +26,7 @@ typedef struct fac_wish {
     int choices; /* for each prompt */
     fac_generate_opts how;
     bool seeded, stream, usage, base64, special;
+    bool raw_thoughts;   /* thoughts stay in the text */
     const char *grammar; /* GBNF; NULL: none */
     const char *schema;  /* of JSON; NULL: none */
     const char *loose;   /* the same with any arguments of calls, where a grammar cannot say more */

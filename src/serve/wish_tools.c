@@ -1,5 +1,5 @@
 /* What a conversation brings beside texts: tools that the model may call, calls that it made,
- * variables of its template. */
+ * variables of its template, what becomes of thoughts. */
 #include <string.h>
 #include "base/error.h"
 #include "serve/wish_read.h"
@@ -99,6 +99,17 @@ static fac_status read_choice(const cJSON *o, const cJSON *tools, fac_wish *w, f
         "none, auto, required or {\"type\": \"function\", \"function\": {\"name\": ...}}", err);
 }
 
+/* As llama.cpp's server has it. */
+static fac_status read_reasoning(const cJSON *o, fac_wish *w, fac_error *err) {
+    const cJSON *x = fac_wish_get(o, "reasoning_format");
+    const char *word = cJSON_GetStringValue(x);
+    if (!x) return FAC_OK;
+    w->raw_thoughts = word && !strcmp(word, "none");
+    if (w->raw_thoughts || (word && (!strcmp(word, "auto") || !strcmp(word, "deepseek"))))
+        return FAC_OK;
+    return fac_wish_wrong("reasoning_format", "none, auto or deepseek", err);
+}
+
 fac_status fac_wish_tools(const cJSON *o, fac_wish *w, fac_error *err) {
     const cJSON *tools = fac_wish_get(o, "tools"),
                 *variables = fac_wish_get(o, "chat_template_kwargs");
@@ -108,6 +119,7 @@ fac_status fac_wish_tools(const cJSON *o, fac_wish *w, fac_error *err) {
     if (variables) FAC_TRY(keep(w, variables, &w->variables, err));
     FAC_TRY(fac_wish_flag(o, "parallel_tool_calls", &many, err));
     w->one_call = !many;
+    FAC_TRY(read_reasoning(o, w, err));
     if (tools) FAC_TRY(check_tools(tools, w, err));
     if (w->nnames) FAC_TRY(keep(w, tools, &w->tools, err));
     return read_choice(o, tools, w, err);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 
 enum { FASTEST = 10000000 }; /* Hz */
 

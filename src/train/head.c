@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
-#include "facula/image.h"
+#include "facula/data/image.h"
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "graph/graph_internal.h"

@@ -1,5 +1,5 @@
 /* From a model to a graph that gives the loss and the number of right answers. */
-#include "facula/loss.h"
+#include "facula/nn/loss.h"
 #include "graph/graph_internal.h"
 #include "optim/optim_internal.h"
 #include "train/train_internal.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "allocations.h"
-#include "facula/image.h"
+#include "facula/data/image.h"
 #include "golden/image.h"
 
 /* The same formula as pattern() in tests/golden/make/golden_image.py. */

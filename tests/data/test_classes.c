@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "allocations.h"
-#include "facula/classes.h"
-#include "facula/zoo.h"
+#include "facula/data/classes.h"
+#include "facula/nn/zoo.h"
 
 static fac_labels *labels_of(const char *text) {
     fac_error err = { 0 };

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "facula/data.h"
-#include "facula/image.h"
-#include "facula/zoo.h"
+#include "facula/data/data.h"
+#include "facula/data/image.h"
+#include "facula/nn/zoo.h"
 #include "allocations.h"
 #include "base/rng.h"
 #include "data/sets/dataset_internal.h"

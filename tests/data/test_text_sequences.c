@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "facula/data.h"
+#include "facula/data/data.h"
 
 static fac_error err;
 #define OK(call)                                                                                   \

@@ -1,5 +1,5 @@
 /* libFuzzer: any bytes are an image or an error; what was decoded becomes a tensor. */
-#include "facula/image.h"
+#include "facula/data/image.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {

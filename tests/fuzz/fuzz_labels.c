@@ -1,7 +1,7 @@
 /* libFuzzer: names of classes, one a line. */
 #include <stdlib.h>
 #include <string.h>
-#include "facula/classes.h"
+#include "facula/data/classes.h"
 #include "fuzz.h"
 
 /* What was read reads again, to the same names. */

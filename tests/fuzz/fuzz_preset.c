@@ -1,7 +1,7 @@
 /* libFuzzer: preprocessing as text, and a small photo through what it says. */
 #include <stdlib.h>
 #include <string.h>
-#include "facula/image.h"
+#include "facula/data/image.h"
 #include "fuzz.h"
 
 static void try_photo(const fac_preprocess *how) {

@@ -1,5 +1,5 @@
 /* libFuzzer: any bytes are a WAV file or an error; what was decoded can be mixed and resampled. */
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {

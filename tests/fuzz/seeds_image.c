@@ -1,5 +1,5 @@
 /* The files of the golden test: each format, and each kind of pixels in it. */
-#include "facula/image.h"
+#include "facula/data/image.h"
 #include "fuzz.h"
 #include "golden/image.h"
 

@@ -6,10 +6,10 @@
  * writes all tensors instead, for scripts/peers/check_training.py: loss.K, grad.K.NAME,
  * after.K.NAME of the step K. */
 #include "nn_check.h"
-#include "facula/loss.h"
+#include "facula/nn/loss.h"
 #include "facula/optim.h"
 #include "facula/train.h"
-#include "facula/zoo.h"
+#include "facula/nn/zoo.h"
 
 /* ---- networks ---- */
 

@@ -1,6 +1,6 @@
 /* Networks that read sentences: their line of text, and that padding says nothing. */
-#include "facula/data.h"
-#include "facula/sentence.h"
+#include "facula/data/data.h"
+#include "facula/nn/sentence.h"
 #include "nn_check.h"
 
 static void a_text_comes_back(void **state) {

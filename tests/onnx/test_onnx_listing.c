@@ -3,7 +3,7 @@
 #include "allocations.h"
 #include "onnx_check.h"
 #include <unistd.h>
-#include "facula/analyze.h"
+#include "facula/report/analyze.h"
 
 static fac_error err;
 

@@ -1,7 +1,7 @@
 /* Mixed precision: which values become narrow, that neighbours never notice, how far results are
  * from f32's, and that f16 trains with a scaled loss which gives way when gradients overflow. */
 #include "nn_check.h"
-#include "facula/data.h"
+#include "facula/data/data.h"
 #include "facula/train.h"
 #include "graph/attr.h"
 #include "passes/passes.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "facula/activations.h"
+#include "facula/report/activations.h"
 #include "facula/facula.h"
 #include "base/rng.h"
 #include "quantize/quantize.h"

@@ -1,5 +1,5 @@
 /* Mutants of a graph of one node: an attribute, an operand, a constant or the op itself is another
- * one.  Whether a mutant is another function is found without facula/verify.h: the reference
+ * one.  Whether a mutant is another function is found without facula/report/verify.h: the reference
  * interpreter runs both in f64 on many inputs. */
 #ifndef FACULA_TESTS_MUTANTS_H
 #define FACULA_TESTS_MUTANTS_H
@@ -8,7 +8,7 @@
 #include "facula/edit.h"
 #include "facula/ops.h"
 #include "facula/program.h"
-#include "facula/verify.h"
+#include "facula/report/verify.h"
 #include "graph/graph_internal.h"
 #include "passes/passes.h"
 #include "report/verify/verify.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "fresh_seed.h"
 #include "base/rng.h"
-#include "facula/analyze.h"
+#include "facula/report/analyze.h"
 #include "facula/facula.h"
 
 static fac_error err;

@@ -2,8 +2,8 @@
  * error of the writer goes through. */
 #include "allocations.h"
 #include "device_check.h"
-#include "facula/page.h"
-#include "facula/zoo.h"
+#include "facula/report/page.h"
+#include "facula/nn/zoo.h"
 
 static fac_graph *lenet(fac_analysis **a, fac_memory_facts *memory) {
     fac_graph *g;

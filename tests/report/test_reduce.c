@@ -1,8 +1,8 @@
 /* Delta debugging: what is left is what was looked for and nothing more; every model on the way is
  * whole; searches end when told. */
 #include "device_check.h"
-#include "facula/reduce.h"
-#include "facula/verify.h"
+#include "facula/report/reduce.h"
+#include "facula/report/verify.h"
 #include "graph/graph_internal.h"
 #include "graph/attr.h"
 #include "op_list.h"

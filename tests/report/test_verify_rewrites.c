@@ -9,7 +9,7 @@
 #include "facula/onnx.h"
 #include "facula/ops.h"
 #include "facula/tile.h"
-#include "facula/verify.h"
+#include "facula/report/verify.h"
 #include "passes/passes.h"
 #include "report/verify/verify.h"
 
@@ -19,7 +19,7 @@ static const char *const rewrite_names[] = { "smaller ops",         "expanded", 
                                              "simplified and tiled" };
 
 typedef struct tally {
-    int tried, same, different, other, of[REWRITES], same_of[REWRITES];
+    int tried, same, different, other, errors, of[REWRITES], same_of[REWRITES];
 } tally;
 
 static char file[] = "/tmp/facula.rewrites.XXXXXX";
@@ -83,6 +83,7 @@ static void try_one(tally *t, const char *name, const fac_graph *g, int how, int
     fac_verdict v = { 0 };
     if (!other) return;
     if (fac_verify(g, other, device, &(fac_verify_opts){ .seed = seed }, &v, &err)) {
+        t->errors++;
         print_message("error    %s, %s: %s\n", name, rewrite_names[how], err.text);
     } else {
         t->tried++;
@@ -259,6 +260,7 @@ static void rewrites_are_the_same(void **state) {
     print_message("%d true rewrites: %d same, %d unproved, %d called different\n", t.tried, t.same,
                   t.other, t.different);
     assert_int_equal(t.different, 0);
+    assert_int_equal(t.errors, 0);
     assert_true(t.tried > 100);
     assert_true(t.same * 10 >= t.tried * 7);
 }

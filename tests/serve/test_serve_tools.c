@@ -44,6 +44,29 @@ static const answer answers[] = {
     { FAC_CALL_TAGS, "<tool_call>{\"name\":\"a\",\"arguments\":{\"x\":1}", NULL, 0 },
     { FAC_CALL_TAGS, "<tool_call>{\"arguments\":{}}</tool_call>", NULL, 0 },
     { FAC_CALL_TAGS, "1 < 2 <tool", NULL, 0 },
+    { FAC_CALL_XML,
+      "Well.\n<tool_call>\n<function=a>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>",
+      "[" A "]", 5 },
+    { FAC_CALL_XML, "<function=a><parameter=x>1</parameter></function>", "[" A "]", 0 },
+    { FAC_CALL_XML,
+      "<tool_call>\n<function=a>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>\n"
+      "<tool_call>\n<function=b>\n</function>\n</tool_call>",
+      "[" A "," B "]", 0 },
+    { FAC_CALL_XML,
+      "<function=a>\n<parameter=s>\n\n<b>1</b>\n \n</parameter>\n<parameter=x>\n"
+      "12345678901234567890\n</parameter>\n<parameter=y>\n7\n</parameter>\n<parameter=z>\nNone\n"
+      "</parameter>\n<parameter=on>\nTrue\n</parameter>\n</function>",
+      "[{\"name\":\"a\",\"arguments\":\"{\\\"s\\\":\\\"\\\\n<b>1</b>\\\\n \\\","
+      "\\\"x\\\":12345678901234567890,\\\"y\\\":\\\"7\\\",\\\"z\\\":\\\"None\\\",\\\"on\\\":true}"
+      "\"}]",
+      0 },
+    { FAC_CALL_XML, "<function=a>\n<parameter=x>\n1\n</parameter>", NULL, 0 },
+    { FAC_CALL_XML, "<function=a>\n<parameter=x>\n1", NULL, 0 },
+    { FAC_CALL_XML, "<function=>\n</function>", NULL, 0 },
+    { FAC_CALL_XML, "<function=a", NULL, 0 },
+    { FAC_CALL_XML, "1 < 2 <fun", NULL, 0 },
+    { FAC_CALL_XML, "<tool_call>{\"name\":\"a\",\"arguments\":{\"x\":1}}</tool_call>", "[" A "]",
+      0 },
     { FAC_CALL_LIST,
       "[TOOL_CALLS] [{\"name\": \"a\", \"arguments\": {\"x\": 1}}, {\"name\": \"b\"}]",
       "[" A "," B "]", 0 },
@@ -63,6 +86,11 @@ static const answer answers[] = {
 };
 
 static const char *names[] = { "a", "b" };
+static const char described[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"a\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{\"s\":{\"type\":\"string\"},\"x\":{\"type\":\"integer\"},"
+    "\"z\":{\"type\":[\"string\",\"null\"]},\"on\":{\"type\":\"boolean\"}}}}},"
+    "{\"type\":\"function\",\"function\":{\"name\":\"b\"}}]";
 
 /* What is told while the answer is written is never more than its text, and grows. */
 static void check_told(const answer *a, size_t text) {
@@ -81,7 +109,7 @@ static void calls_are_read(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof answers / sizeof *answers; k++) {
         const answer *a = &answers[k];
-        const fac_wish w = { .tools = "[]", .names = names, .nnames = 2 };
+        const fac_wish w = { .tools = described, .names = names, .nnames = 2 };
         size_t text;
         cJSON *calls = fac_calls_read(a->form, &w, a->says, strlen(a->says), &text);
         char *have = calls ? cJSON_PrintUnformatted(calls) : NULL;
@@ -101,6 +129,7 @@ static void forms_are_found(void **state) {
     assert_int_equal(fac_call_form_of("<tool_call>", &none), FAC_CALL_NONE);
     assert_int_equal(fac_call_form_of("x <tool_call> y", &some), FAC_CALL_TAGS);
     assert_int_equal(fac_call_form_of("x [TOOL_CALLS] y", &some), FAC_CALL_LIST);
+    assert_int_equal(fac_call_form_of("<tool_call> <function=", &some), FAC_CALL_XML);
     assert_int_equal(fac_call_form_of("x", &some), FAC_CALL_JSON);
     assert_int_equal(fac_call_form_of("x <tool_call> y", &must), FAC_CALL_MUST);
 }

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include "facula/nn.h"
 #include "facula/onnx.h"
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "studio/hearing/hearing.h"
 
 enum { RATE = 8000, WINDOW = 800, BLOCK = 2 * RATE, BLOCKS = 40 };

@@ -3,7 +3,7 @@
 #define FACULA_TESTS_SOUND_CHECK_H
 #include <math.h>
 #include <stdlib.h>
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 
 enum { GOLDEN_RATE = 16000, GOLDEN_SAMPLES = 8000 };
 

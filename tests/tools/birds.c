@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/rng.h"
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 
 static const double turn = 6.283185307179586;
 

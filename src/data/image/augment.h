@@ -1,7 +1,7 @@
 /* Between the files of augmentation. */
 #ifndef FACULA_DATA_AUGMENT_H
 #define FACULA_DATA_AUGMENT_H
-#include "facula/data.h"
+#include "facula/data/data.h"
 
 /* Random streams of an epoch. */
 enum {

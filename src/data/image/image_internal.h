@@ -4,7 +4,7 @@
 #ifndef FACULA_DATA_IMAGE_INTERNAL_H
 #define FACULA_DATA_IMAGE_INTERNAL_H
 #include <stdbool.h>
-#include "facula/image.h"
+#include "facula/data/image.h"
 
 typedef struct fac_image_file {
     const uint8_t *data;

@@ -1,6 +1,6 @@
 /* The 1,000 classes of ImageNet (ILSVRC 2012) in the usual order, that of their WordNet numbers:
  * one short English name each, no two alike. */
-#include "facula/zoo.h"
+#include "facula/nn/zoo.h"
 
 static const char *const names[] = {
     /*   0 */ "tench", "goldfish", "great white shark", "tiger shark", "hammerhead", "electric ray",

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/point.h"
 #include "base/text.h"
-#include "facula/image.h"
+#include "facula/data/image.h"
 
 enum { LONGEST_SIDE = 65536, VALUE = 256 };
 

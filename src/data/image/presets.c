@@ -1,5 +1,5 @@
 /* How well-known networks want their photos. */
-#include "facula/image.h"
+#include "facula/data/image.h"
 
 /* Means and deviations of the ImageNet training set, RGB, of 0..1. */
 #define IMAGENET .mean = { 0.485, 0.456, 0.406 }, .std = { 0.229, 0.224, 0.225 }

@@ -1,7 +1,7 @@
 /* A batch in memory that is used again for the next one. */
 #ifndef FACULA_DATA_BATCH_H
 #define FACULA_DATA_BATCH_H
-#include "facula/data.h"
+#include "facula/data/data.h"
 
 typedef struct fac_batch_memory {
     fac_tensor *x, *labels;

@@ -2,7 +2,7 @@
 #ifndef FACULA_DATA_DATASET_INTERNAL_H
 #define FACULA_DATA_DATASET_INTERNAL_H
 #include "base/arena.h"
-#include "facula/data.h"
+#include "facula/data/data.h"
 
 struct fac_dataset_memory {
     fac_arena arena; /* names of classes */

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/classes.h"
+#include "facula/data/classes.h"
 #include "facula/read.h"
 
 enum { LONGEST = 64 << 20 };

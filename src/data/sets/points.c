@@ -1,5 +1,5 @@
 /* Points of the plane in two classes: with noise, one's own, from a table. */
-#include "facula/points.h"
+#include "facula/data/points.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

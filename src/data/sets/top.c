@@ -2,8 +2,8 @@
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/classes.h"
-#include "facula/zoo.h"
+#include "facula/data/classes.h"
+#include "facula/nn/zoo.h"
 
 /* Rows and classes: [classes], or [rows, classes] before dims of one element.  A single row may
  * stand anywhere: [1,1,1,1000]. */

@@ -2,7 +2,7 @@
  * needed, and the last ones that were stay, up to so many bytes. */
 #ifndef FACULA_DATA_SOUND_BANK_H
 #define FACULA_DATA_SOUND_BANK_H
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 
 typedef struct fac_sound_bank fac_sound_bank;
 

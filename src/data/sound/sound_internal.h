@@ -1,7 +1,7 @@
 /* Between the readers of sounds. */
 #ifndef FACULA_DATA_SOUND_INTERNAL_H
 #define FACULA_DATA_SOUND_INTERNAL_H
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 
 /* Room for a sound, zeroed. */
 fac_status fac_sound_new(int64_t frames, int channels, int rate, const char *name, fac_sound *out,

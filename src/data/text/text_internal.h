@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/table.h"
 #include "base/unicode/unicode.h"
-#include "facula/data.h"
+#include "facula/data/data.h"
 
 struct fac_texts_memory {
     fac_arena arena;

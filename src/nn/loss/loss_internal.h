@@ -1,7 +1,7 @@
 /* What losses share. */
 #ifndef FACULA_LOSS_INTERNAL_H
 #define FACULA_LOSS_INTERNAL_H
-#include "facula/loss.h"
+#include "facula/nn/loss.h"
 #include "graph/graph_internal.h"
 
 fac_value *fac_loss_reduce(fac_value *each, fac_reduction reduction);

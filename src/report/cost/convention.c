@@ -1,6 +1,6 @@
 /* The numbers of other tools, from the same layers.  Each rule says what that tool counts for a
- * layer of a class; facts from running the tools (versions in facula/analyze.h).  x: elements of
- * the input, y: of the output, N: batch.
+ * layer of a class; facts from running the tools (versions in facula/report/analyze.h).  x:
+ * elements of the input, y: of the output, N: batch.
  *
  *   torchinfo     every weight and bias times the positions it is used at; other parameters once an
  *                 image; calls are free

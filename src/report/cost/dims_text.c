@@ -1,6 +1,6 @@
-/* Sizes as text.  See facula/analyze.h. */
+/* Sizes as text.  See facula/report/analyze.h. */
 #include <stdio.h>
-#include "facula/analyze.h"
+#include "facula/report/analyze.h"
 
 const char *fac_dims_text(const fac_graph *g, const fac_dims *dims, char *to, size_t size) {
     size_t n = 0;

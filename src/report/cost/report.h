@@ -2,7 +2,7 @@
  * tell apart. */
 #ifndef FACULA_REPORT_H
 #define FACULA_REPORT_H
-#include "facula/analyze.h"
+#include "facula/report/analyze.h"
 #include "graph/graph_internal.h"
 #include "passes/common/select.h"
 

@@ -1,5 +1,5 @@
-/* Tells how two models differ, from the pairs of match.c: see facula/diff.h.  The whole comparison,
- * and nodes. */
+/* Tells how two models differ, from the pairs of match.c: see facula/report/diff.h.  The whole
+ * comparison, and nodes. */
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"

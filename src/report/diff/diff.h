@@ -6,7 +6,7 @@
  *   diff_say.c     types, contents and sources of values, and their words */
 #ifndef FACULA_REPORT_DIFF_H
 #define FACULA_REPORT_DIFF_H
-#include "facula/diff.h"
+#include "facula/report/diff.h"
 #include "report/diff/match.h"
 
 struct fac_differences {

@@ -1,4 +1,4 @@
-/* A page about a model: its sections, one after the other.  See facula/page.h. */
+/* A page about a model: its sections, one after the other.  See facula/report/page.h. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"

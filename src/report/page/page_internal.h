@@ -1,7 +1,7 @@
 /* What the files of a page share: what is known of the model, and its sections in their order. */
 #ifndef FACULA_REPORT_PAGE_H
 #define FACULA_REPORT_PAGE_H
-#include "facula/page.h"
+#include "facula/report/page.h"
 #include "facula/text.h"
 #include "report/page/html.h"
 

@@ -2,7 +2,7 @@
  * that one can look at. */
 #ifndef FACULA_REPORT_PARTS_H
 #define FACULA_REPORT_PARTS_H
-#include "facula/analyze.h"
+#include "facula/report/analyze.h"
 
 enum { PARTS_MOST = 36 }; /* in one part: more become parts of parts */
 

@@ -1,4 +1,5 @@
-/* Memory of a model as our plan has it, and in the best order that is known.  See facula/page.h. */
+/* Memory of a model as our plan has it, and in the best order that is known.  See
+ * facula/report/page.h. */
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"

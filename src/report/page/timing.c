@@ -1,5 +1,5 @@
 /* Where the time of a run goes: steps of a program that was watched, beside what the machine can
- * do.  See facula/page.h. */
+ * do.  See facula/report/page.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What the files of fac_reduce share: steps, and the graphs that they make. */
 #ifndef FACULA_REPORT_REDUCE_H
 #define FACULA_REPORT_REDUCE_H
-#include "facula/reduce.h"
+#include "facula/report/reduce.h"
 #include "report/cost/report.h"
 
 typedef enum fac_step_kind {

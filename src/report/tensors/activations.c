@@ -1,11 +1,11 @@
 /* Every tensor of a model through a hook: what is asked for goes into a tally and is forgotten. See
- * facula/activations.h. */
+ * facula/report/activations.h. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/activations.h"
+#include "facula/report/activations.h"
 #include "facula/program.h"
 #include "report/cost/channels.h"
 #include "report/cost/report.h"

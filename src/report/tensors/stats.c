@@ -1,4 +1,4 @@
-/* Tallies: statistics of tensors that are seen once and not kept.  See facula/activations.h.
+/* Tallies: statistics of tensors that are seen once and not kept.  See facula/report/activations.h.
  *
  * Numbers are taken in blocks that stay in the cache.  Mean and squares are those of the block,
  * joined with what was there by the formula of Chan, Golub and LeVeque (1979), so nothing cancels

@@ -1,7 +1,7 @@
 /* A tally as stats.c fills it and spread.c reads it. */
 #ifndef FACULA_REPORT_STATS_H
 #define FACULA_REPORT_STATS_H
-#include "facula/activations.h"
+#include "facula/report/activations.h"
 #include "report/tensors/sketch.h"
 
 struct fac_tally {

@@ -1,4 +1,4 @@
-/* A model on whole numbers modulo a prime: see facula/verify.h.
+/* A model on whole numbers modulo a prime: see facula/report/verify.h.
  *
  * Weights and constants become their remainders, and every value is a whole number whose remainder
  * counts.  What adds and multiplies (FAC_OP_RING) keeps it whatever the order; where a sum might

@@ -1,8 +1,9 @@
 /* Real numbers: rounds of inputs of several kinds (inputs.c), judged by a tolerance.
  *
  * Small models run in f64, where rounding is no excuse.  Larger ones run in f32; a round that
- * differs there is run once more in f64: what differs by as much again is no rounding.  A tolerance
- * that the caller gave is his own, and f32 decides. */
+ * differs there is run once more in f64: what differs by as much again is no rounding, unless it
+ * follows from a number that rounding alone sends one way or the other (noise.c).  A tolerance that
+ * the caller gave is his own, and f32 decides. */
 #include <math.h>
 #include <stdio.h>
 #include "base/error.h"
@@ -86,16 +87,17 @@ static fac_status run_both(data *d, int first, int rounds) {
 }
 
 /* First all of one model, then all of the other.  Integers that turn out to be places, out of
- * range, are drawn small. */
+ * range, are drawn small; then real numbers, which may be places as well, of regions say. */
 fac_status fac_data_run(data *d, int first, int rounds) {
     static const int below[] = { 7, 2, 1 };
     fac_trial *t = d->t;
     fac_error *err = t->err, own = { 0 };
     t->err = &own;
     fac_status status = run_both(d, first, rounds);
-    for (int k = 0; k < 3 && status && status != FAC_E_NOMEM; k++) {
-        if (t->narrow && t->narrow <= below[k]) continue;
-        t->narrow = below[k];
+    for (int k = 0; k < 4 && status && status != FAC_E_NOMEM; k++) {
+        if (k < 3 && t->narrow && t->narrow <= below[k]) continue;
+        if (k < 3) t->narrow = below[k];
+        t->tame = k == 3;
         own = (fac_error){ 0 };
         status = run_both(d, first, rounds);
     }
@@ -137,11 +139,13 @@ static fac_status beyond(const data *d, int r, size_t k, tolerance by, bool of_l
     const double size = of_largest ? fmax(fac_data_largest(a), fac_data_largest(b)) : 1;
     *to = (fac_difference){ 0 };
     const double noise = of_largest && d->as == FAC_F64 ? NOISE : 0;
-    return fac_compare(a, b, NULL, NULL, by.rtol, by.atol * size + noise, to, d->t->err);
+    const fac_tensor *ea = d->spread[0] ? d->spread[0][k] : NULL;
+    const fac_tensor *eb = d->spread[1] ? d->spread[1][k] : NULL;
+    return fac_compare(a, b, ea, eb, by.rtol, by.atol * size + noise, to, d->t->err);
 }
 
 static const char *inputs_word(const data *d, int round) {
-    return d->t->o->n ? "the given inputs" : fac_inputs_word(round);
+    return d->t->o->n ? "the given inputs" : fac_inputs_word(d->t, round);
 }
 
 static void say(data *d, int round, size_t k, const fac_difference *x) {
@@ -175,7 +179,7 @@ static fac_status judge_round(data *d, int first, int r, bool *differs) {
             FAC_TRY(beyond(d, r, k, slight, true, &y));
             d->to->slight |= y.count > 0;
         }
-        v->elements += x.elements;
+        v->elements += x.elements - (double)x.unbounded;
         v->differing += (double)x.count;
         if (x.worst > v->worst) v->worst = x.worst;
         if (x.ratio > v->ratio) v->ratio = x.ratio;
@@ -237,12 +241,64 @@ static fac_status excuse(data *d, int round, const fac_verdict *before, bool was
     return FAC_OK;
 }
 
+static void drop_spreads(data *d) {
+    for (int i = 0; i < 2; i++) {
+        if (d->spread[i]) fac_drop_tensors(d->spread[i], d->t->a.graph->noutputs);
+        fac_release(d->spread[i]);
+        d->spread[i] = NULL;
+    }
+}
+
+/* The round again, with the spreads of both models as room, until nothing differs. */
+static fac_status judge_spreads(data *d, int round, int r, const fac_verdict *before,
+                                bool was_slight, bool *differs) {
+    static const int runs[] = { 0, 2, FAC_NOISE_RUNS };
+    for (int i = 0; i < 2; i++) {
+        d->spread[i] = fac_alloc(d->t->a.graph->noutputs + 1, sizeof(fac_tensor *));
+        if (!d->spread[i]) return fac_raise_memory(d->t->err, "spreads");
+    }
+    for (int k = 0; k < 2 && *differs; k++) {
+        const fac_noise_runs of = { round, r, runs[k], runs[k + 1] };
+        for (int i = 0; i < 2; i++) FAC_TRY(fac_noise_spread(d, i, &of, d->spread[i]));
+        take_back(d, before, was_slight);
+        FAC_TRY(judge_round(d, round - r, r, differs));
+    }
+    return FAC_OK;
+}
+
+/* What jumps in a large model is worth many runs of it; rounding of what does not is small. */
+static bool may_be_tied(const data *d) {
+    return fac_macs(d->wide[0]) + fac_macs(d->wide[1]) < SMALL || fac_noise_matters(d->wide[0]) ||
+           fac_noise_matters(d->wide[1]);
+}
+
+/* What differs where rounding decides is no difference of the functions. */
+static fac_status excuse_ties(data *d, int round, int r, const fac_verdict *before, bool was_slight,
+                              bool *differs) {
+    fac_verdict *v = d->t->v;
+    fac_error *err = d->t->err, own = { 0 };
+    const fac_verdict claimed = *v;
+    if (!*differs || given_tolerance(d->t) || !may_be_tied(d)) return FAC_OK;
+    d->t->err = &own;
+    fac_status status = judge_spreads(d, round, r, before, was_slight, differs);
+    d->t->err = err;
+    drop_spreads(d);
+    if (status == FAC_E_NOMEM) return fac_raise(err, status, "%s", own.text);
+    if (status) {
+        *v = claimed;
+        *differs = d->unsure = true;
+    }
+    v->tied = before->tied + claimed.differing - v->differing;
+    return FAC_OK;
+}
+
 /* A round of results that are there, in the type that decides. */
 static fac_status decide(data *d, int first, int r, bool *differs) {
     const fac_verdict before = *d->t->v;
     const bool slight_before = d->to->slight;
     FAC_TRY(judge_round(d, first, r, differs));
-    return excuse(d, first + r, &before, slight_before, differs);
+    FAC_TRY(excuse(d, first + r, &before, slight_before, differs));
+    return excuse_ties(d, first + r, r, &before, slight_before, differs);
 }
 
 /* The round in f64; its f32 results differ. */
@@ -269,6 +325,22 @@ static fac_status judge_all(data *d, int rounds, bool final, int doubtful[FEW_RO
     return FAC_OK;
 }
 
+static fac_agreement differing(const data *d, bool decided) {
+    return decided && !d->unsure ? FAC_DATA_DIFFERS : FAC_DATA_UNCLEAR;
+}
+
+/* Where nothing differs: whether that says anything. */
+static fac_agreement agreeing(data *d) {
+    fac_verdict *v = d->t->v;
+    const bool outgrown = d->to->outgrown == d->to->rounds, tied = v->tied > 0 && v->elements == 0;
+    if (outgrown)
+        fac_verdict_say(v, FAC_CANNOT_TELL, "numbers outgrow their type on all inputs");
+    else if (tied)
+        fac_verdict_say(v, FAC_CANNOT_TELL, "rounding decides all numbers");
+    if (outgrown || tied) return FAC_DATA_UNCLEAR;
+    return !d->nonzero || (!d->varies && d->t->a.graph->ninputs) ? FAC_DATA_EMPTY : FAC_DATA_AGREES;
+}
+
 static fac_status rounds_of(data *d, int rounds, double macs) {
     const bool small = macs < SMALL && d->t->a.graph->nodes + d->t->b.graph->nodes < FEW_NODES;
     const bool can = fac_data_can_be_f64(d, macs);
@@ -283,14 +355,9 @@ static fac_status rounds_of(data *d, int rounds, double macs) {
     FAC_TRY(judge_all(d, rounds, d->to->f64 || !can, doubtful, &count, &differs));
     if (rounds == 1) d->varies = true; /* nothing to compare with */
     const bool decided = d->to->f64 || given_tolerance(d->t) || !fac_can_widen(d->t->a.graph);
-    if (differs) return d->to->is = decided ? FAC_DATA_DIFFERS : FAC_DATA_UNCLEAR, FAC_OK;
+    if (differs) return d->to->is = differing(d, decided), FAC_OK;
     for (int k = 0; k < count && !differs; k++) FAC_TRY(ask_f64(d, doubtful[k], &differs));
-    const bool empty = !d->nonzero || (!d->varies && d->t->a.graph->ninputs);
-    d->to->is = differs ? FAC_DATA_DIFFERS : empty ? FAC_DATA_EMPTY : FAC_DATA_AGREES;
-    if (!differs && d->to->outgrown == d->to->rounds) {
-        fac_verdict_say(d->t->v, FAC_CANNOT_TELL, "numbers outgrow their type on all inputs");
-        d->to->is = FAC_DATA_UNCLEAR;
-    }
+    d->to->is = differs ? differing(d, true) : agreeing(d);
     return FAC_OK;
 }
 

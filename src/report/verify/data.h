@@ -1,5 +1,5 @@
-/* Real numbers: both models in one type of floats, run and compared (data.c), and how they change
- * from round to round (data_closer.c). */
+/* Real numbers: both models in one type of floats, run and compared (data.c), how they change from
+ * round to round (data_closer.c), and where rounding decides (noise.c). */
 #ifndef FACULA_REPORT_VERIFY_DATA_H
 #define FACULA_REPORT_VERIFY_DATA_H
 #include "report/verify/verify.h"
@@ -14,6 +14,8 @@ typedef struct fac_data_trial {
     fac_dtype as;
     bool half, brain; /* numbers of 16 bits */
     bool nonzero, varies;
+    fac_tensor **spread[2]; /* of the results that are judged: see noise.c; or NULL */
+    bool unsure;            /* there is no telling rounding from a difference       */
 } fac_data_trial;
 
 /* Looks for numbers of 16 bits. */
@@ -29,4 +31,18 @@ void fac_data_drop(fac_data_trial *d);
 const fac_tensor *fac_data_result(const fac_verify_side *s, int r, size_t k);
 /* The largest finite size of its numbers. */
 double fac_data_largest(const fac_tensor *t);
+
+/* ---- noise.c: where rounding decides ---- */
+
+/* Runs first..last, each with noise of its own, on the inputs of a round, which is number `result`
+ * of those that ran. */
+typedef struct fac_noise_runs {
+    int round, result, first, last;
+} fac_noise_runs;
+enum { FAC_NOISE_RUNS = 8 };
+/* How far the results of a model go where noise is added: f64 tensors, one for each output, which
+ * are made where e[] is NULL and else grow. */
+fac_status fac_noise_spread(fac_data_trial *d, int side, const fac_noise_runs *of, fac_tensor *e[]);
+/* Whether something in g may jump. */
+bool fac_noise_matters(const fac_graph *g);
 #endif

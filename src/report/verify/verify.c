@@ -1,4 +1,4 @@
-/* Runs two models on the same inputs and judges their outputs: see facula/verify.h. */
+/* Runs two models on the same inputs and judges their outputs: see facula/report/verify.h. */
 #include <math.h>
 #include <stdio.h>
 #include "base/error.h"

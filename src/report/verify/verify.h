@@ -3,7 +3,7 @@
 #define FACULA_REPORT_VERIFY_H
 #include <string.h>
 #include "facula/program.h"
-#include "facula/verify.h"
+#include "facula/report/verify.h"
 #include "graph/graph_internal.h"
 #include "graph/attr.h"
 #include "op_list.h"
@@ -29,6 +29,7 @@ typedef struct fac_trial {
     fac_error *err;
     int prime;  /* inputs are remainders modulo this; 0: real numbers */
     int narrow; /* integers may be places: below this; 0: of any size */
+    bool tame;  /* and so may real numbers: all in [-1, 1)            */
     double *at; /* corners and jumps of the functions of both models  */
     size_t nat;
     /* what input i is compared with, where it has as many elements; NULL: nothing */
@@ -118,7 +119,7 @@ void fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format, ...)
 
 /* ---- the graphs that run ---- */
 
-/* widen.c: all floats as f32 or f64; false: there are bodies, which keep their types. */
+/* widen.c: all floats but codes as f32 or f64; false: there are bodies, which keep their types. */
 bool fac_can_widen(const fac_graph *g);
 fac_graph *fac_widen(const fac_graph *g, fac_dtype to);
 
@@ -181,7 +182,7 @@ double fac_macs(const fac_graph *g);
 /* Of each kind of real inputs in turn: see there. */
 enum { FAC_INPUT_KINDS = 8 };
 fac_status fac_trial_inputs(fac_trial *t, int round);
-const char *fac_inputs_word(int round);
+const char *fac_inputs_word(const fac_trial *t, int round);
 /* Collects t->at from both models. */
 fac_status fac_trial_steps(fac_trial *t);
 

@@ -2,7 +2,7 @@
  * in it. */
 #ifndef FACULA_STUDIO_HEARING_H
 #define FACULA_STUDIO_HEARING_H
-#include "facula/classes.h"
+#include "facula/data/classes.h"
 #include "facula/program.h"
 #include "studio/server/session.h"
 

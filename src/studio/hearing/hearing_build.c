@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "facula/nn.h"
 #include "facula/onnx.h"
-#include "facula/sound.h"
-#include "facula/zoo.h"
+#include "facula/data/sound.h"
+#include "facula/nn/zoo.h"
 #include "studio/hearing/hearing.h"
 
 /* ---- a model that hears ---- */

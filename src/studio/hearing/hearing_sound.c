@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "studio/hearing/hearing.h"
 
 enum { BLOCK_SECONDS = 2, KEPT_SECONDS = 30 };

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/sound.h"
+#include "facula/data/sound.h"
 #include "studio/hearing/hearing.h"
 
 #define SLICE_NS INT64_C(8000000)

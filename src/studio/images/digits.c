@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/zoo.h"
+#include "facula/nn/zoo.h"
 #include "studio_digits.h"
 
 typedef struct reader {

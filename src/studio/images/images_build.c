@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include "base/error.h"
 #include "facula/nn.h"
-#include "facula/zoo.h"
+#include "facula/nn/zoo.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
 #include "studio/server/data.h"

@@ -1,8 +1,8 @@
 /* The page of points: a network of two inputs that learns to tell two classes apart. */
 #ifndef FACULA_STUDIO_POINTS_H
 #define FACULA_STUDIO_POINTS_H
-#include "facula/mlp.h"
-#include "facula/points.h"
+#include "facula/nn/mlp.h"
+#include "facula/data/points.h"
 #include "facula/train.h"
 #include "studio/server/session.h"
 

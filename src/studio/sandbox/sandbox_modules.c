@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
-#include "facula/mlp.h"
+#include "facula/nn/mlp.h"
 #include "facula/nn.h"
 #include "graph/format.h"
 #include "studio/sandbox/sandbox.h"

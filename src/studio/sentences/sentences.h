@@ -2,7 +2,7 @@
  * it think so. */
 #ifndef FACULA_STUDIO_SENTENCES_H
 #define FACULA_STUDIO_SENTENCES_H
-#include "facula/sentence.h"
+#include "facula/nn/sentence.h"
 #include "facula/train.h"
 #include "studio/server/session.h"
 #include "studio/server/training.h"

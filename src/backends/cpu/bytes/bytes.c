@@ -25,10 +25,11 @@ static bool in_place(const fac_byte_product *p) {
                         (p->Q - 1) * p->stride[1] + (p->S - 1) * p->dilation[1] >= p->W;
     const bool whole =
         p->depthwise ? p->x.group == 1 && p->groups % 16 == 0 : p->x.channel == 1 && p->C % 4 == 0;
-    return !padded && !p->x_signed && whole;
+    return !padded && !p->raised && whole;
 }
 
 static void stage(fac_byte_product *p) {
+    p->raised = p->x_signed && !p->kernels->signs;
     p->staged = !in_place(p);
     p->channels = p->depthwise ? 1 : up(p->C, 4) * 4;
     p->height = (p->P - 1) * p->stride[0] + (p->R - 1) * p->dilation[0] + 1;
@@ -37,9 +38,7 @@ static void stage(fac_byte_product *p) {
     if (p->width < p->W + p->pad[1]) p->width = p->W + p->pad[1];
 }
 
-static void choose_kernel(const fac_cpu *c, fac_byte_product *p) {
-    p->cpu = c;
-    p->kernels = c->bytes;
+static void lay_out(fac_byte_product *p) {
     const int width = 2 * p->kernels->lanes;
     const bool along =
         p->groups == 1 && p->dilation[1] == 1 && fac_byte_seen_of(p).column == p->channels;
@@ -47,7 +46,7 @@ static void choose_kernel(const fac_cpu *c, fac_byte_product *p) {
     p->kernel_S = along ? 1 : (int)p->S;
     p->quads = (int)(p->channels * (along ? p->S : 1) / 4);
     p->panels = up(p->K, width);
-    p->panel = p->R * p->S * p->channels * width;
+    p->panel = p->kernel_R * p->kernel_S * fac_byte_packed_quads(p) * 4 * width;
 }
 
 /* Rows of y that follow each other in memory are one. */
@@ -63,16 +62,25 @@ static void cut_strips(fac_byte_product *p) {
         p->columns = p->P * p->Q;
     }
     p->run = least(p->columns, p->kernels->run);
+    if (p->kernels->begin) p->run = up(p->columns, up(p->columns, p->run)); /* all of one size */
     p->strips = p->rows * up(p->columns, p->run);
+}
+
+static void choose(const fac_byte_kernels *k, fac_byte_product *p) {
+    p->kernels = k;
+    stage(p);
+    lay_out(p);
+    cut_strips(p);
 }
 
 bool fac_byte_settle(const fac_cpu *c, fac_byte_product *p) {
     const double most = (double)INT_MAX;
-    stage(p);
-    choose_kernel(c, p);
+    p->cpu = c;
+    choose(c->bytes, p);
+    if (c->bytes->few && (p->depthwise || p->run * p->quads < c->bytes->least))
+        choose(c->bytes->few, p);
     p->by_rows = p->depthwise && p->kernels->depthwise && p->bytes && p->x.group == 1 &&
                  p->R <= FAC_BYTE_ROWS;
-    cut_strips(p);
     const double x = (double)(p->images * p->groups) * (double)(p->H * p->W) * (double)p->C;
     const double w = (double)(p->groups * p->panels) * (double)p->panel;
     if ((double)p->channels * (double)(p->R * p->S) > most || w > most ||
@@ -169,7 +177,7 @@ static void stage_row(void *arg, int i, int thread) {
     const fac_byte_product *p = j->p;
     const seen v = fac_byte_seen_of(p);
     const int64_t image = i / p->height, row = i % p->height, from = row - p->pad[0];
-    const uint8_t flip = p->x_signed ? 128 : 0;
+    const uint8_t flip = p->raised ? 128 : 0;
     uint8_t *to = j->stage + image * v.image + row * v.row;
     (void)thread;
     memset(to, j->x_zero, (size_t)v.row);
@@ -200,6 +208,7 @@ static void sum_row(void *arg, int i, int thread) {
     const fac_byte_product *p = j->p;
     const seen v = fac_byte_seen_of(p);
     const int64_t row = i % p->P, image = i / p->P % p->images, g = i / p->P / p->images;
+    const bool i8 = p->x_signed && !p->raised;
     (void)thread;
     for (int64_t q = 0; q < p->Q; q++) {
         const uint8_t *x = j->x + g * v.group + image * v.image + row * p->stride[0] * v.row +
@@ -208,7 +217,8 @@ static void sum_row(void *arg, int i, int thread) {
         for (int64_t r = 0; r < p->R; r++)
             for (int64_t s = 0; s < p->S; s++)
                 for (int64_t c = 0; c < p->C; c++)
-                    sum += x[r * p->dilation[0] * v.row + s * p->dilation[1] * v.column + c];
+                    sum += byte_of(x + r * p->dilation[0] * v.row, i8,
+                                   s * p->dilation[1] * v.column + c);
         j->sums[i * p->Q + q] = sum;
     }
 }
@@ -260,6 +270,7 @@ static void panel_of(const job *j, int64_t panel, const strips *of) {
                         .R = p->kernel_R,
                         .S = p->kernel_S,
                         .quads = p->quads,
+                        .x_signed = p->x_signed && !p->raised,
                         .bias = j->bias + at,
                         .zero = j->zeros ? j->zero + at : NULL,
                         .w = (const int8_t *)j->d->packed + row * p->panel,
@@ -286,15 +297,24 @@ static void panel_of(const job *j, int64_t panel, const strips *of) {
     }
 }
 
+static void begin(const fac_byte_product *p) {
+    if (p->kernels->begin) p->kernels->begin((int)p->run, p->quads);
+}
+static void end(const fac_byte_product *p) {
+    if (p->kernels->end) p->kernels->end();
+}
+
 static void by_panel(void *arg, int i, int thread) {
     const job *j = arg;
     const fac_byte_product *p = j->p;
     const int64_t all = p->images * p->strips;
     (void)thread;
+    begin(p);
     for (int64_t first = 0; first < all; first += STRIPS) {
         const strips s = strips_of(j, i / p->panels, first, least(first + STRIPS, all));
         panel_of(j, i % p->panels, &s);
     }
+    end(p);
 }
 
 static void by_strips(void *arg, int i, int thread) {
@@ -304,7 +324,9 @@ static void by_strips(void *arg, int i, int thread) {
     const int64_t first = i % blocks * STRIPS;
     const strips s = strips_of(j, i / blocks, first, least(first + STRIPS, all));
     (void)thread;
+    begin(p);
     for (int64_t panel = 0; panel < p->panels; panel++) panel_of(j, panel, &s);
+    end(p);
 }
 
 /* As qlinear_add has them: v is what the convolution makes. */
@@ -337,7 +359,7 @@ void fac_byte_run(const fac_byte_product *p, const fac_byte_data *d) {
               .sums = (int32_t *)(void *)(work + p->numbers),
               .stage = (uint8_t *)work + p->numbers + p->sums };
     memset(work, 0, p->numbers);
-    j.x_zero = byte_of(d->x_zero, p->x_signed, 0) + (p->x_signed ? 128 : 0);
+    j.x_zero = byte_of(d->x_zero, p->x_signed, 0) + (p->raised ? 128 : 0);
     j.y_zero = byte_of(d->y_zero, p->y_signed, 0);
     j.lo = (float)((p->y_signed ? -128 : 0) - j.y_zero);
     j.hi = (float)((p->y_signed ? 127 : 255) - j.y_zero);

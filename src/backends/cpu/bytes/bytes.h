@@ -25,7 +25,8 @@ typedef struct fac_byte_tile {
     const uint8_t *x0, *x1; /* x1 NULL: one run */
     int64_t x_pixel, x_row, x_column;
     int n, R, S, quads;                /* quads: groups of four channels */
-    const int8_t *w;                   /* [R][S][quads][2][lanes][4] */
+    const int8_t *w;                   /* [R][S][quads as packed][2][lanes][4] */
+    bool x_signed;                     /* x is i8: of kernels that say `signs` */
     const int32_t *bias;               /* two vectors */
     const int32_t *sum0, *sum1, *zero; /* zero NULL: none */
     const float *factor;               /* two vectors, or NULL */
@@ -108,11 +109,25 @@ typedef void fac_byte_dequantize_kernel(const fac_byte_scale *s, size_t n, const
 /* y[k] = table[x[k]], of 256. */
 typedef void fac_byte_table_kernel(const uint8_t *table, size_t n, const uint8_t *x, uint8_t *y);
 
+/* Between both, a thread calls `tile` for runs of `pixels` and so many quads. */
+typedef void fac_byte_begin_kernel(int pixels, int quads);
+typedef void fac_byte_end_kernel(void);
+
 typedef struct fac_byte_kernels {
     const char *name; /* "vnni", "avx512", "avx2", ... */
     int lanes, run;   /* of a vector of i32; the most pixels of a run */
     double share;     /* of the float peak, in operations of this kind */
     fac_byte_tile_kernel *tile;
+    /* Of kernels that read many quads at once, else 0.  More than that many are packed as whole
+     * chunks, of which the last one repeats places of the one before it, with weights of 0. */
+    int chunk;
+    bool signs;                   /* x may be i8 */
+    fac_byte_begin_kernel *begin; /* NULL: nothing is to be done */
+    fac_byte_end_kernel *end;
+    /* Takes products of less than `least` pixels times quads of a run, and depthwise ones; NULL:
+     * there are none. */
+    const struct fac_byte_kernels *few;
+    int least;
     fac_byte_row_kernel *row;             /* depthwise */
     fac_byte_depthwise_kernel *depthwise; /* NULL: there is none */
     fac_byte_pair_kernel *pair;
@@ -147,6 +162,7 @@ typedef struct fac_byte_product {
     const struct fac_cpu *cpu;
     const fac_byte_kernels *kernels;
     bool staged;           /* x is copied: padded, whole groups of four channels, u8 */
+    bool raised;           /* i8 of x is made u8 */
     bool by_rows;          /* depthwise, from where x lies, if weights have no zero point */
     int64_t channels;      /* of a group as the kernel reads them */
     int64_t height, width; /* of a staged image */

@@ -27,6 +27,17 @@ static inline void fac_byte_interleave(const uint8_t *const row[4], int64_t step
     }
 }
 
+/* Quads of a run of x as they are packed, and where the one numbered `quad` over all runs is. */
+static inline int64_t fac_byte_packed_quads(const fac_byte_product *p) {
+    const int64_t chunk = p->kernels->chunk;
+    return chunk && p->quads > chunk ? (p->quads + chunk - 1) / chunk * chunk : p->quads;
+}
+static inline int64_t fac_byte_place(const fac_byte_product *p, int64_t quad) {
+    const int64_t all = fac_byte_packed_quads(p), in_run = quad % p->quads;
+    const bool last = all > p->quads && in_run >= all - p->kernels->chunk;
+    return quad / p->quads * all + in_run + (last ? all - p->quads : 0);
+}
+
 /* Bytes of an element of y. */
 static inline size_t fac_byte_size_of(const fac_byte_product *p) { return p->bytes ? 1 : 4; }
 

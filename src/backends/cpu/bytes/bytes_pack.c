@@ -36,7 +36,7 @@ static void pack_channel(const fac_byte_product *p, const void *w, int64_t group
             for (int64_t c = 0; c < p->C; c++) {
                 const int v = weight(p, w, base + r * p->w.r + s * p->w.s + c * p->w.c);
                 const int64_t term = (r * p->S + s) * p->channels + c;
-                to[term / 4 * (8 * lanes) + term % 4] = (int8_t)v;
+                to[fac_byte_place(p, term / 4) * (8 * lanes) + term % 4] = (int8_t)v;
                 *sum += v;
             }
 }
@@ -89,10 +89,10 @@ static void pack_quads(const fac_byte_product *p, const uint8_t *w, int64_t n, u
                        int32_t *sum) {
     const uint8_t flip = p->w_signed ? 0 : 128;
     const int64_t width = 2 * p->kernels->lanes;
-    for (int64_t c = 0; c + 4 <= p->C; c += 4, panel += 4 * width) {
+    for (int64_t c = 0; c + 4 <= p->C; c += 4) {
         const uint8_t *row[4];
         for (int k = 0; k < 4; k++) row[k] = w + (c + k) * p->w.c;
-        pack_quad(row, p->w.k, n, flip, panel, sum);
+        pack_quad(row, p->w.k, n, flip, panel + fac_byte_place(p, c / 4) * (4 * width), sum);
     }
 }
 
@@ -108,7 +108,7 @@ static void pack_matrix(const fac_byte_product *p, const uint8_t *w, int8_t *to,
             for (int64_t i = 0; i < n; i++)
                 for (int64_t c = p->C - rest; c < p->C; c++) {
                     const int v = weight(p, from, i * p->w.k + c * p->w.c);
-                    panel[c / 4 * (4 * width) + 4 * i + c % 4] = (int8_t)v;
+                    panel[fac_byte_place(p, c / 4) * (4 * width) + 4 * i + c % 4] = (int8_t)v;
                     sums[i] += v;
                 }
         }

@@ -184,7 +184,8 @@ static uint64_t pack_key(const void *plan_, int input) {
     const uint64_t kind = (uint64_t)p->kernels->lanes | (uint64_t)p->depthwise << 8 |
                           (uint64_t)(p->w.k == 1) << 9 | (uint64_t)input << 10 |
                           (uint64_t)p->by_rows << 12;
-    return kind | (uint64_t)p->groups << 16;
+    const uint64_t quads = p->kernels->chunk ? (uint64_t)p->quads << 40 : 0; /* their order */
+    return kind | (uint64_t)p->groups << 16 | quads;
 }
 
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to,

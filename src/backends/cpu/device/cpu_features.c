@@ -8,6 +8,7 @@
 #endif
 #include "backends/cpu/bits/bits.h"
 #include "backends/cpu/bits/bits_tables.h"
+#include "backends/cpu/bytes/amx.h"
 #include "backends/cpu/bytes/bytes.h"
 #include "backends/cpu/device/cpu.h"
 #include "base/error.h"
@@ -18,6 +19,9 @@ extern const fac_bit_kernels fac_bits_base;
 #if defined(__x86_64__)
 extern const fac_simd fac_simd_avx2, fac_simd_avx512;
 extern const fac_byte_kernels fac_bytes_avx2, fac_bytes_avx512, fac_bytes_vnni;
+#if FAC_AMX
+extern const fac_byte_kernels fac_bytes_amx, fac_bytes_amx_always;
+#endif
 extern const fac_bit_kernels fac_bits_avx2, fac_bits_avx512, fac_bits_popcount;
 extern const fac_bit_table_kernels fac_bit_tables_avx2, fac_bit_tables_avx512;
 #endif
@@ -67,13 +71,26 @@ fac_status fac_cpu_simd(const char *at_most, const fac_simd **out, fac_error *er
     return FAC_OK;
 }
 
-/* Products of bytes: FACULA_BYTES=widened takes those that every processor of this set has. */
+#if defined(__x86_64__)
+static bool is(const char *wish, const char *name) { return wish && !strcmp(wish, name); }
+
+/* With vectors of 512 bits: FACULA_BYTES=vnni takes what is there without AMX, FACULA_BYTES=widened
+ * what every such processor has, and FACULA_BYTES=amx takes AMX for small products too. */
+static const fac_byte_kernels *wide_bytes(void) {
+    const char *wish = getenv("FACULA_BYTES");
+    if (is(wish, fac_bytes_avx512.name) || !__builtin_cpu_supports("avx512vnni"))
+        return &fac_bytes_avx512;
+#if FAC_AMX
+    if (!is(wish, fac_bytes_vnni.name) && fac_cpu_amx())
+        return is(wish, fac_bytes_amx.name) ? &fac_bytes_amx_always : &fac_bytes_amx;
+#endif
+    return &fac_bytes_vnni;
+}
+#endif
+
 static const fac_byte_kernels *bytes_of(const fac_simd *s) {
 #if defined(__x86_64__)
-    const char *wish = getenv("FACULA_BYTES");
-    const bool plain = wish && !strcmp(wish, fac_bytes_avx512.name);
-    if (s->lanes == 16)
-        return __builtin_cpu_supports("avx512vnni") && !plain ? &fac_bytes_vnni : &fac_bytes_avx512;
+    if (s->lanes == 16) return wide_bytes();
     if (s->lanes == 8) return &fac_bytes_avx2;
 #endif
     (void)s;

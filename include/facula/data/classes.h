@@ -1,4 +1,4 @@
-/* facula/classes.h: what a classifier's scores say: names of classes, and the best of a row.
+/* facula/data/classes.h: what a classifier's scores say: names of classes, and the best of a row.
  *
  * Thread safety: labels are read only once made; any number of threads may read them. */
 #ifndef FACULA_CLASSES_H

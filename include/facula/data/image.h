@@ -1,6 +1,6 @@
-/* facula/image.h: photos to tensors.  PNG, JPEG, BMP, PPM/PGM, found by contents; 8 and 16 bit,
- * grey, palette, alpha (dropped, not composed, as Pillow's convert("RGB") does), EXIF orientation
- * applied.  Always ends as 8-bit RGB, at most 2^28 pixels. */
+/* facula/data/image.h: photos to tensors.  PNG, JPEG, BMP, PPM/PGM, found by contents; 8 and 16
+ * bit, grey, palette, alpha (dropped, not composed, as Pillow's convert("RGB") does), EXIF
+ * orientation applied.  Always ends as 8-bit RGB, at most 2^28 pixels. */
 #ifndef FACULA_IMAGE_H
 #define FACULA_IMAGE_H
 

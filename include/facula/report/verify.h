@@ -1,4 +1,4 @@
-/* facula/verify.h: whether two models are the same function.
+/* facula/report/verify.h: whether two models are the same function.
  *
  * FULL    DATA first, then EXACT.  SAME: both structures and all functions are equal, and real
  *         numbers agree.
@@ -19,7 +19,8 @@
  *         bits in one model only count as rounded.
  * DATA    Real weights, inputs of several sizes that reach corners and jumps of the functions.
  *         Small models run in f64; where f32 numbers of larger ones differ, f64 tells rounding
- *         from a difference. */
+ *         from a difference.  What follows from a number that is within rounding of a tie or a
+ *         threshold, where it jumps, says nothing: there neither model is sure of its own. */
 #ifndef FACULA_VERIFY_H
 #define FACULA_VERIFY_H
 
@@ -88,7 +89,8 @@ typedef struct fac_verdict {
     double worst;                           /* largest |a - b|, of the outputs                 */
     double ratio;               /* BOUND: largest |a - b| / bound; DATA: of the tolerance */
     double elements, differing; /* compared; of these                              */
-    int round;                  /* DIFFERENT: of which round the inputs were, from 0 */
+    double tied;  /* FULL, DATA: not judged, for rounding decides there (a code between two) */
+    int round;    /* DIFFERENT: of which round the inputs were, from 0 */
     int segments; /* BOUND: values at which both were cut; 0: errors ran through the whole networks
                    */
 } fac_verdict;

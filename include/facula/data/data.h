@@ -1,4 +1,4 @@
-/* facula/data.h: data sets for classification, in memory, and how they become batches.
+/* facula/data/data.h: data sets for classification, in memory, and how they become batches.
  *
  * Everything random (order, crops, flips) is a function of the seed, the epoch and the sample
  * alone: no state, so a training that is resumed at any step sees the same batches, on any number
@@ -6,7 +6,7 @@
 #ifndef FACULA_DATA_H
 #define FACULA_DATA_H
 
-#include "facula/image.h"
+#include "facula/data/image.h"
 #include "facula/tensor.h"
 
 #if defined(__GNUC__)

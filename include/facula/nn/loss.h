@@ -1,4 +1,4 @@
-/* facula/loss.h: losses, made of ops; PyTorch's formulas and numbers. */
+/* facula/nn/loss.h: losses, made of ops; PyTorch's formulas and numbers. */
 #ifndef FACULA_LOSS_H
 #define FACULA_LOSS_H
 

@@ -1,8 +1,8 @@
-/* facula/points.h: points of the plane in two classes, as data sets (facula/data.h). */
+/* facula/data/points.h: points of the plane in two classes, as data sets (facula/data/data.h). */
 #ifndef FACULA_POINTS_H
 #define FACULA_POINTS_H
 
-#include "facula/data.h"
+#include "facula/data/data.h"
 
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)

@@ -1,11 +1,11 @@
-/* facula/diff.h: how two models differ in structure: leaves, nodes, attributes, wiring, contents of
- * parameters.
+/* facula/report/diff.h: how two models differ in structure: leaves, nodes, attributes, wiring,
+ * contents of parameters.
  *
  * Nodes are paired by what they compute (the same cone of ops above or below them), by the
  * parameters they read, by name, and by their neighbours, in time about linear in the size of the
  * models.  What follows from another change is not told again: readers after an inserted node are
  * as they were, and sizes that change because others did are only counted.  Whether different
- * structures are the same function is a question for facula/verify.h. */
+ * structures are the same function is a question for facula/report/verify.h. */
 #ifndef FACULA_DIFF_H
 #define FACULA_DIFF_H
 

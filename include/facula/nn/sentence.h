@@ -1,4 +1,4 @@
-/* facula/sentence.h: networks that read a sentence, by a line of text, "100,3-4-5,0.25". */
+/* facula/nn/sentence.h: networks that read a sentence, by a line of text, "100,3-4-5,0.25". */
 #ifndef FACULA_SENTENCE_H
 #define FACULA_SENTENCE_H
 

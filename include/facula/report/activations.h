@@ -1,5 +1,5 @@
-/* facula/activations.h: what the numbers inside of a model look like: statistics of tensors, and of
- * every intermediate tensor of a model while it runs.
+/* facula/report/activations.h: what the numbers inside of a model look like: statistics of tensors,
+ * and of every intermediate tensor of a model while it runs.
  *
  * A tally takes tensors in, one after the other, and keeps none of them: moments, counts, and how
  * the numbers are spread, by sign, exponent and the first six bits of the mantissa.  So quantiles

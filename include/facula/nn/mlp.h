@@ -1,4 +1,4 @@
-/* facula/mlp.h: layers in a row by a line of text, "16,16,tanh". */
+/* facula/nn/mlp.h: layers in a row by a line of text, "16,16,tanh". */
 #ifndef FACULA_MLP_H
 #define FACULA_MLP_H
 

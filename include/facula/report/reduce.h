@@ -1,4 +1,4 @@
-/* facula/reduce.h: a model made small while something stays true of it: what makes a failing
+/* facula/report/reduce.h: a model made small while something stays true of it: what makes a failing
  * network a failing test.
  *
  * Delta debugging (Zeller and Hildebrandt 2002): large steps first, then smaller ones, until no

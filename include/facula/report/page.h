@@ -1,10 +1,10 @@
-/* facula/page.h: everything that is known of a model, as one HTML page that needs nothing else:
- * graph, modules, operators, memory over time, the roofline, what others count, the plan, and what
- * a run takes where that was measured. */
+/* facula/report/page.h: everything that is known of a model, as one HTML page that needs nothing
+ * else: graph, modules, operators, memory over time, the roofline, what others count, the plan, and
+ * what a run takes where that was measured. */
 #ifndef FACULA_PAGE_H
 #define FACULA_PAGE_H
 
-#include "facula/analyze.h"
+#include "facula/report/analyze.h"
 #include "facula/device.h"
 #include "facula/program.h"
 #include "facula/tune.h"
