@@ -131,7 +131,10 @@ static const char *number(double x, char to[16]) {
 }
 
 static const char *percent(double part, double all, char to[16]) {
-    snprintf(to, 16, all > 0 ? "%.1f %%" : "--", all > 0 ? 100 * part / all : 0);
+    if (all > 0)
+        snprintf(to, 16, "%.1f %%", 100 * part / all);
+    else
+        snprintf(to, 16, "--");
     return to;
 }
 

@@ -52,7 +52,8 @@ static void print_change(const fac_change *c) {
 static void print_counts(const int *counts, const char *one, const char *many, bool *any) {
     for (int k = 0; k < FAC_CHANGE_KINDS; k++) {
         if (!counts[k]) continue;
-        printf("%s%d %s %s", *any ? ", " : "", counts[k], counts[k] == 1 ? one : many, words[k]);
+        if (*any) printf(", ");
+        printf("%d %s %s", counts[k], counts[k] == 1 ? one : many, words[k]);
         *any = true;
     }
 }
@@ -144,7 +145,10 @@ static int compare(list args) {
             code = json_all(d, &t, args);
         else
             print_all(d, &t);
-        code = code ? EXIT_WRONG : t.same ? EXIT_OK : EXIT_DIFFERENT;
+        if (code)
+            code = EXIT_WRONG;
+        else
+            code = t.same ? EXIT_OK : EXIT_DIFFERENT;
     } else {
         code = EXIT_WRONG;
     }

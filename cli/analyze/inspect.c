@@ -101,6 +101,11 @@ static int name_width(const fac_analysis *a, const place *order, int n, long top
     return width < MOST ? width : MOST;
 }
 
+/* text, or that there is none where a layer multiplies nothing. */
+static const char *if_counted(const fac_layer *l, const char *text) {
+    return l->macs > 0 ? text : "--";
+}
+
 static void layers_print(const fac_analysis *a, const place *order, int n, long top) {
     const fac_totals t = fac_analysis_totals(a);
     const int wide = name_width(a, order, n, top),
@@ -118,8 +123,8 @@ static void layers_print(const fac_analysis *a, const place *order, int n, long 
         table_row(stdout, widths, 9, end_of(layer_name(l), wide), l->op, out,
                   bytes_text(l->read, r, sizeof r), bytes_text(l->written, w, sizeof w),
                   l->weights > 0 ? bytes_text(l->weights, p, sizeof p) : "--",
-                  l->macs > 0 ? count_text(l->macs, m, sizeof m) : "--", l->macs > 0 ? x : "--",
-                  l->macs > 0 ? s : "--");
+                  if_counted(l, count_text(l->macs, m, sizeof m)), if_counted(l, x),
+                  if_counted(l, s));
     }
     if (n > top) printf("and %ld more (--top N)\n", n - top);
     printf("\nmemory traffic when nothing stays in a cache: %s read, %s written, %s of weights; "

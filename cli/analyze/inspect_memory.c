@@ -20,6 +20,15 @@ int memory_find(const fac_analysis *a, const model *m, const list *shapes, long 
 
 /* ---- the picture: layers from left to right, bytes upwards ---- */
 
+/* What a place of the picture shows, of which `full` is covered: at most 1. */
+static const char *place_text(double full) {
+    static const char *const eighths[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+    const int part = (int)ceil(8 * fmin(fmax(full, 0), 1));
+    if (unicode()) return eighths[part];
+    if (part > 4) return "#";
+    return part ? "." : " ";
+}
+
 static int timeline(const fac_analysis *a) {
     const fac_totals t = fac_analysis_totals(a);
     const int wide = columns() - 14 < 20    ? 20
@@ -35,14 +44,11 @@ static int timeline(const fac_analysis *a) {
         const double alive = fac_analysis_layer(a, i)->alive;
         if (alive > *c) *c = alive;
     }
-    static const char *const eighths[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
     for (int row = ROWS; row > 0; row--) {
-        printf("%10s |", row == ROWS ? bytes_text(t.peak, text, sizeof text) : row == 1 ? "0" : "");
-        for (int c = 0; c < n; c++) {
-            const double high = column[c] / t.peak * ROWS - (row - 1);
-            const int part = high >= 1 ? 8 : high > 0 ? (int)ceil(8 * high) : 0;
-            printf("%s", unicode() ? eighths[part] : part > 4 ? "#" : part ? "." : " ");
-        }
+        const char *label = text_if(row == 1, "0");
+        if (row == ROWS) label = bytes_text(t.peak, text, sizeof text);
+        printf("%10s |", label);
+        for (int c = 0; c < n; c++) printf("%s", place_text(column[c] / t.peak * ROWS - (row - 1)));
         putchar('\n');
     }
     printf("%10s +", "");
@@ -117,7 +123,7 @@ void memory_places(const fac_memory_facts *f) {
         snprintf(last, sizeof last, "%d", p->last);
         printf("%12s  %12s  %10s  %6s  %6s  %s%s\n", from, to,
                bytes_text((double)p->bytes, bytes, sizeof bytes), first, last,
-               p->scratch ? "scratch of " : "", p->made_by ? p->made_by : "?");
+               text_if(p->scratch, "scratch of "), text_or(p->made_by, "?"));
     }
 }
 

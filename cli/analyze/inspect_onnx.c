@@ -108,8 +108,8 @@ static void key_print(const key *k) {
         return;
     }
     for (int v = 0; v < k->n && v < SHOWN; v++)
-        printf("%s %s%s x%d", v ? "," : "", k->at[v].text, k->at[v].given ? "" : " (default)",
-               k->at[v].count);
+        printf("%s %s%s x%d", text_if(v, ","), k->at[v].text,
+               text_if(!k->at[v].given, " (default)"), k->at[v].count);
     if (k->n > SHOWN) printf(", and %d other values", k->n - SHOWN);
     putchar('\n');
 }
@@ -138,7 +138,7 @@ static const char *shape_text(const fac_onnx_arg *a, char *to, size_t size) {
         if (d->size >= 0)
             n += (size_t)snprintf(to + n, size - n, "%s%lld", k ? "," : "", (long long)d->size);
         else
-            n += (size_t)snprintf(to + n, size - n, "%s%s", k ? "," : "", d->name ? d->name : "?");
+            n += (size_t)snprintf(to + n, size - n, "%s%s", text_if(k, ","), text_or(d->name, "?"));
     }
     return to;
 }
@@ -153,8 +153,8 @@ static void arg_print(const char *what, const fac_onnx_arg *a) {
 }
 
 static void node_print(const fac_onnx_listed *n) {
-    printf("\n%s%s%s  %s%s%s%s", n->domain, *n->domain ? ":" : "", n->type,
-           *n->name ? n->name : "(no name)", *n->inside ? "  in " : "", n->inside,
+    printf("\n%s%s%s  %s%s%s%s", n->domain, text_if(*n->domain, ":"), n->type,
+           *n->name ? n->name : "(no name)", text_if(*n->inside, "  in "), n->inside,
            n->whose == FAC_ONNX_KNOWN ? "" : "  ");
     puts(n->whose == FAC_ONNX_KNOWN ? "" : fac_onnx_whose_name(n->whose));
     for (int k = 0; k < n->nattrs; k++)
@@ -203,7 +203,7 @@ static cJSON *arg_json(const fac_onnx_arg *a, bool input) {
     cJSON_AddStringToObject(j, "dtype", a->dtype ? a->dtype : "unknown");
     for (int k = 0; k < a->rank; k++) {
         const fac_onnx_dim *d = &a->dims[k];
-        cJSON *size = d->size < 0 ? cJSON_CreateString(d->name ? d->name : "?")
+        cJSON *size = d->size < 0 ? cJSON_CreateString(text_or(d->name, "?"))
                                   : cJSON_CreateNumber((double)d->size);
         cJSON_AddItemToArray(shape, size);
     }

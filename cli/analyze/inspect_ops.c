@@ -57,7 +57,8 @@ static void note_attrs(usage *u, const char *attrs) {
 }
 
 static void widen(range *r, const fac_dims *d, bool last) {
-    const int64_t n = d->n > 1 ? d->d[last ? d->n - 1 : 1] : 0;
+    if (d->n < 2) return;
+    const int64_t n = d->d[last ? d->n - 1 : 1];
     if (n < 1) return;
     if (!r->lo || n < r->lo) r->lo = n;
     if (n > r->hi) r->hi = n;

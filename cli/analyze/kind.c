@@ -143,6 +143,6 @@ int kind_fail_run(const fac_error *err, const fac_graph *g, const bool *random) 
     if (!n || err->status == FAC_E_NOMEM) return fail(err);
     return fail_text("%s; %s%s%s random integers from 0 to 9 here: give what the model expects "
                      "with --input %s=FILE",
-                     err->text, first, n > 1 ? " and others" : "", n > 1 ? " hold" : " holds",
+                     err->text, first, text_if(n > 1, " and others"), n > 1 ? " hold" : " holds",
                      shell_word(first, word, sizeof word));
 }

@@ -107,13 +107,16 @@ static void train_and_test(sheet *s, int k, log_column train, log_column test) {
             add(p, s->series[k],
                 (fac_series){ NULL, r->steps.n, x, r->steps.column[train], 0, FAC_STROKE_FAINT });
             add(p, s->series[k], (fac_series){ "train", r->steps.n, x, mean, 0, FAC_STROKE_SOLID });
+        } else if (s->n == 1) {
+            add(p, s->series[k], of_epochs(r, train, "train", 0, FAC_STROKE_SOLID));
         } else {
-            add(p, s->series[k],
-                of_epochs(r, train, s->n == 1 ? "train" : NULL, s->n == 1 ? 0 : i,
-                          s->n == 1 ? FAC_STROKE_SOLID : FAC_STROKE_DASHED));
+            add(p, s->series[k], of_epochs(r, train, NULL, i, FAC_STROKE_DASHED));
         }
-        const char *name = s->n == 1 ? "test" : test == LOG_TEST_ACCURACY ? r->result : r->name;
-        add(p, s->series[k], of_epochs(r, test, name, s->n == 1 ? 1 : i, FAC_STROKE_SOLID));
+        const char *name = test == LOG_TEST_ACCURACY ? r->result : r->name;
+        if (s->n == 1)
+            add(p, s->series[k], of_epochs(r, test, "test", 1, FAC_STROKE_SOLID));
+        else
+            add(p, s->series[k], of_epochs(r, test, name, i, FAC_STROKE_SOLID));
     }
 }
 

@@ -44,15 +44,14 @@ static int draw(const fac_weights *w, const char *path, const plot_look *look) {
              : n == 1 ? "%d parameter"
                       : "%d parameters",
              n, all);
-    int rows = (n + COLUMNS - 1) / COLUMNS;
+    const int rows = n ? (n + COLUMNS - 1) / COLUMNS : 1;
     const fac_chart chart = { .title = look->title,
                               .subtitle = subtitle,
                               .n = n,
                               .panels = panels,
                               .columns = COLUMNS,
                               .width = look->width ? look->width : 1400,
-                              .height =
-                                  look->height ? look->height : 110 + 250 * (rows ? rows : 1) };
+                              .height = look->height ? look->height : 110 + 250 * rows };
     if (fac_chart_save(&chart, path, &err)) return fail(&err);
     printf("%s\n", path);
     return EXIT_OK;

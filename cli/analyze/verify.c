@@ -110,10 +110,16 @@ static int report_json(job *j, const fac_verdict *v, const char *word) {
     return json_print(root);
 }
 
+/* Green, red or, where nothing is known, yellow. */
+static const char *colour_of(fac_sameness same) {
+    if (same == FAC_SAME) return "32";
+    return same == FAC_DIFFERENT ? "31" : "33";
+}
+
 static int report(job *j, const fac_verdict *v) {
     const char *word = fac_sameness_word(v->same);
     if (o.json) return report_json(j, v, word) ? EXIT_ERROR : verdict_exit(v->same);
-    style(stdout, v->same == FAC_SAME ? "32" : v->same == FAC_DIFFERENT ? "31" : "33");
+    style(stdout, colour_of(v->same));
     printf("%s", word);
     style(stdout, "0");
     printf(": %s\n", v->why);

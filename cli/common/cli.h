@@ -81,6 +81,12 @@ int arguments_fit(const verb *v, list args, int least, int most, const char *que
 
 /* "s" after the name of things, unless there is exactly one. */
 static inline const char *plural(double n) { return n == 1 ? "" : "s"; }
+/* text, if it is on; else nothing. */
+static inline const char *text_if(bool on, const char *text) { return on ? text : ""; }
+/* text, or what stands for it where it is NULL. */
+static inline const char *text_or(const char *text, const char *otherwise) {
+    return text ? text : otherwise;
+}
 
 /* ---- words.c ---- */
 

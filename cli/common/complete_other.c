@@ -91,8 +91,10 @@ static void fish_option(const verb *v, const option *o) {
         printf("-s %s", o->name + 1);
     if (complete_takes_value(o)) {
         complete_words(o, words, sizeof words);
-        printf("%s", *words ? " -x" : complete_takes_file(o) ? " -r -F" : " -x");
-        if (*words) printf(" -a '%s'", words);
+        if (*words)
+            printf(" -x -a '%s'", words);
+        else
+            printf("%s", complete_takes_file(o) ? " -r -F" : " -x");
     }
     printf(" -d '");
     put_quoted(o->help, "\\", "\\'");

@@ -21,7 +21,10 @@ int usage_error(const verb *v, const char *format, ...) {
     va_start(args, format);
     fprintf(stderr, "facula: ");
     out_list(stderr, format, args);
-    fprintf(stderr, " (see `facula help%s%s`)\n", v ? " " : "", v ? v->name : "");
+    if (v)
+        fprintf(stderr, " (see `facula help %s`)\n", v->name);
+    else
+        fprintf(stderr, " (see `facula help`)\n");
     va_end(args);
     return EXIT_USAGE;
 }

@@ -38,7 +38,7 @@ static inline cJSON *json_shape(const fac_graph *g, const fac_dims *d) {
     cJSON *all = cJSON_CreateArray();
     for (int k = 0; k < d->n; k++) {
         const char *name = d->d[k] < 0 ? fac_symbol_name(g, d->d[k]) : NULL;
-        cJSON_AddItemToArray(all, d->d[k] < 0 ? cJSON_CreateString(name ? name : "?")
+        cJSON_AddItemToArray(all, d->d[k] < 0 ? cJSON_CreateString(text_or(name, "?"))
                                               : cJSON_CreateNumber((double)d->d[k]));
     }
     return all;

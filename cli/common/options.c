@@ -8,7 +8,8 @@
 bool precision_parse(const char *name, numerics *out) {
     *out = (numerics){ FAC_PRECISION_DEFAULT, FAC_NONE };
     if (!name || fac_precision_parse(name, &out->products)) return true;
-    out->mixed = !strcmp(name, "bf16") ? FAC_BF16 : !strcmp(name, "f16") ? FAC_F16 : FAC_NONE;
+    if (!strcmp(name, "bf16")) out->mixed = FAC_BF16;
+    if (!strcmp(name, "f16")) out->mixed = FAC_F16;
     return out->mixed != FAC_NONE;
 }
 
@@ -75,7 +76,9 @@ static range range_of(const option *o) {
 }
 
 static bool in_range(const range *r, double x) {
-    return (r->above ? x > r->low : x >= r->low) && (r->below ? x < r->high : x <= r->high);
+    const bool high_enough = r->above ? x > r->low : x >= r->low;
+    const bool low_enough = r->below ? x < r->high : x <= r->high;
+    return high_enough && low_enough;
 }
 
 bool option_takes(const option *o, double x) {

@@ -267,11 +267,9 @@ static fac_status note(edit_context *c, const char *key, const char *text, const
         fac_graph_free(made);
     else
         *out = made;
-    if (!s)
-        SAY(c, "%s %s", key,
-            !text   ? there ? "deleted" : "is not there"
-            : there ? "changed"
-                    : "added");
+    const char *what = there ? "changed" : "added";
+    if (!text) what = there ? "deleted" : "is not there";
+    if (!s) SAY(c, "%s %s", key, what);
     return s;
 }
 
@@ -375,7 +373,7 @@ int edit_step(edit_context *c, const ordered *s, fac_graph **g) {
     const fac_status status = table[k].work(c, s->text ? s->text : "", *g, &next, &err);
     if (status && !*err.text) return EXIT_FAILED; /* EDIT_SAID */
     if (status)
-        return fail_text("%s%s%s: %s", s->name, s->text ? " " : "", s->text ? s->text : "",
+        return fail_text("%s%s%s: %s", s->name, text_if(s->text, " "), text_or(s->text, ""),
                          err.text);
     if (!next) return EXIT_OK; /* done by an earlier step */
     fac_graph_free(*g);

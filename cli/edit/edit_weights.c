@@ -37,8 +37,8 @@ static fac_status restore(edit_context *c, const tensors *t, const fac_graph *g,
     if (s) return s;
     edit_count(c, "changed", n);
     edit_count(c, "found", t->n);
-    snprintf(c->what, sizeof c->what, "%d of %d tensor%s found %s place", n, t->n,
-             t->n == 1 ? " has" : "s have", t->n == 1 ? "its" : "their");
+    snprintf(c->what, sizeof c->what, "%d of %d %s place", n, t->n,
+             t->n == 1 ? "tensor has found its" : "tensors have found their");
     return s;
 }
 
@@ -65,7 +65,8 @@ fac_status edit_restore(edit_context *c, const char *path, const fac_graph *g, f
     fac_weights *w = NULL;
     fac_status s = is_model(path) ? load(path, &m, err) : fac_weights_load(path, &w, err);
     if (!s && w) s = all_there(path, w, g, err);
-    tensors t = { .n = s ? 0 : m.graph ? fac_graph_params(m.graph) : fac_weights_count(w) };
+    tensors t = { 0 };
+    if (!s) t.n = m.graph ? fac_graph_params(m.graph) : fac_weights_count(w);
     t.names = malloc(((size_t)t.n + 1) * sizeof *t.names);
     t.at = malloc(((size_t)t.n + 1) * sizeof *t.at);
     if (!s && (!t.names || !t.at)) s = edit_fail(err, "out of memory");

@@ -170,7 +170,8 @@ static fac_status check(void *self, const fac_graph *g, const fac_reduce_stat *s
 /* ---- the verb ---- */
 
 static int report(const job *j, const fac_graph *g, const fac_reduce_stat *s) {
-    const char *why = s->minimal ? "no single step is left" : stopped ? "stopped" : "--max-runs";
+    const char *why = stopped ? "stopped" : "--max-runs";
+    if (s->minimal) why = "no single step is left";
     if (!o.json) {
         const int in = fac_graph_inputs(g), out = fac_graph_outputs(g),
                   params = fac_graph_params(g);

@@ -66,8 +66,8 @@ static int work(const fac_graph *g, const fac_tile_opts *opts, const tile_device
     fac_tiling *t = NULL;
     fac_onnx_saved saved = { 0 };
     if (!quiet) return fail_text("out of memory");
-    int code = fac_graph_tile(quiet, opts, opts->count_only ? NULL : &cut, &t, &err) ? fail(&err)
-                                                                                     : EXIT_OK;
+    int code = EXIT_OK;
+    if (fac_graph_tile(quiet, opts, opts->count_only ? NULL : &cut, &t, &err)) code = fail(&err);
     const fac_onnx_save_opts how = { .opset = (int)o.opset, .saved = &saved };
     if (!code && o.output && fac_onnx_save(cut, o.output, &how, &err)) code = fail(&err);
     const tile_result r = { t,

@@ -60,7 +60,7 @@ static void print_row(const int *widths, int n, const fac_tile_row *r) {
     size_text(r->m, m, sizeof m), size_text(r->n, c, sizeof c), size_text(r->k, k, sizeof k);
     size_text(r->count, count, sizeof count), size_text(r->tiles, tiles, sizeof tiles);
     table_row(stdout, widths, n, r->name, r->op, m, c, k, count, r->kept ? "--" : tile, tiles,
-              r->kept ? "--" : used, time, r->bound ? r->bound : "", r->kept ? r->kept : r->advice);
+              r->kept ? "--" : used, time, text_or(r->bound, ""), text_or(r->kept, r->advice));
 }
 
 static void print_times(const sums *s) {

@@ -127,7 +127,7 @@ static int verify(const job *j, double *error) {
                 top = fmax(top, fabs(y[k]));
                 worst = isnan(x[k]) != isnan(y[k]) ? INFINITY : fmax(worst, fabs(x[k] - y[k]));
             }
-            *error = fmax(*error, worst > 0 ? worst / (top > 0 ? top : 1) : 0);
+            *error = fmax(*error, worst / (top > 0 ? top : 1));
         }
         fac_tensor_free(a);
         fac_tensor_free(b);
@@ -136,6 +136,8 @@ static int verify(const job *j, double *error) {
     fac_program_free(p);
     return code;
 }
+
+static double ratio(double x, double y) { return y > 0 ? x / y : 0; }
 
 static int print_profile(fac_program *p) {
     size_t n = fac_program_steps(p, NULL, 0);
@@ -147,9 +149,8 @@ static int print_profile(fac_program *p) {
     printf("\n%9s %6s %9s %8s  %-24s %s\n", "us", "%", "GFLOP/s", "GB/s", "solver", "node");
     for (size_t i = 0; i < n; i++) {
         double t = s[i].runs ? s[i].seconds / (double)s[i].runs : 0;
-        printf("%9.1f %6.1f %9.1f %8.1f  %-24s %s\n", 1e6 * t, total > 0 ? 100 * t / total : 0,
-               t > 0 ? 2e-9 * s[i].macs / t : 0, t > 0 ? 1e-9 * s[i].bytes / t : 0, s[i].solver,
-               s[i].nodes);
+        printf("%9.1f %6.1f %9.1f %8.1f  %-24s %s\n", 1e6 * t, ratio(100 * t, total),
+               ratio(2e-9 * s[i].macs, t), ratio(1e-9 * s[i].bytes, t), s[i].solver, s[i].nodes);
     }
     free(s);
     return EXIT_OK;

@@ -76,7 +76,8 @@ static void op_print(const fac_op *op) {
         op_attr_kind(a, kind, sizeof kind);
         printf("  attr    %-16s %s", a->name, kind);
         if (a->kind == FAC_A_INT || a->kind == FAC_A_REAL) printf(", default %g", a->zero_means);
-        printf("%s%s\n", a->help ? ": " : "", a->help ? a->help : "");
+        if (a->help) printf(": %s", a->help);
+        putchar('\n');
     }
     printf("\n  meaning %s%s%s\n", op_meaning(op), op->map ? ": " : "",
            op->map ? op->map->text : "");

@@ -49,8 +49,8 @@ static int run_all(profile *p, double limit) {
         limit /= 2;
     }
     fac_program_profile(p->j.program, true);
-    if (!code)
-        code = run_for(p, limit, clock ? &watched : &p->t.median, clock ? &runs : &p->t.runs);
+    if (code) return code;
+    code = clock ? run_for(p, limit, &watched, &runs) : run_for(p, limit, &p->t.median, &p->t.runs);
     return code ? code : launches(p);
 }
 

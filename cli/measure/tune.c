@@ -77,8 +77,9 @@ static void entry_json(cJSON *to, const fac_wisdom_entry *e) {
 static int saved(const fac_wisdom *w, const char *device, const char *path) {
     const size_t n = fac_wisdom_count(w);
     if (!o.json) {
-        printf("%zu entr%s%s%s in %s\n", n, n == 1 ? "y" : "ies", device ? " of " : "",
-               device ? device : "", path);
+        printf("%zu %s", n, n == 1 ? "entry" : "entries");
+        if (device) printf(" of %s", device);
+        printf(" in %s\n", path);
         return EXIT_OK;
     }
     cJSON *root = cJSON_CreateObject();

@@ -123,8 +123,8 @@ int photo_plan_input(const photo_options *o, const model *m, fac_type input, pho
     if (code) return code;
     const bool nhwc = out->how.nhwc, scaled = o->size && strchr(o->size, 'x');
     if (d->d[nhwc ? 3 : 1] == 1) out->how.grey = true;
-    if (!o->crop && !scaled)
-        fit(&out->how, d->d[nhwc ? 1 : 2], d->d[nhwc ? 2 : 3], o->size != NULL);
+    const int64_t *size = &d->d[nhwc ? 1 : 2]; /* height and width */
+    if (!o->crop && !scaled) fit(&out->how, size[0], size[1], o->size != NULL);
     out->how.dtype = input.dtype;
     return EXIT_OK;
 }

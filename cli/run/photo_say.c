@@ -18,7 +18,7 @@ void photo_plan_print(const photo_plan *p) {
     fac_preprocess_print(&p->how, spec, sizeof spec);
     const bool named = *p->name && !p->changed;
     printf("preset %s (%s%s%s)", named ? p->name : spec, sources[p->from].phrase,
-           p->from == PHOTO_SIDECAR ? p->file : "", p->changed ? ", changed by options" : "");
+           text_if(p->from == PHOTO_SIDECAR, p->file), text_if(p->changed, ", changed by options"));
     if (p->from == PHOTO_GUESS)
         printf(": nothing says how this model wants its photos; --preset does, and `facula edit "
                "--set-preset` for good");

@@ -46,8 +46,8 @@ static int load_weights(job *j, const char *dir, fac_weights *w) {
     how->vocab = j->s.vocab;
     const bool text = text_is_model(how->model);
     if (text && !j->s.vocab) return fail_text("%s: the model %s goes with texts", dir, how->model);
-    int code = text ? text_model(how, &j->s.like, dims.n == 2 ? (int)dims.d[1] : 0, &j->m)
-                    : train_model(how, NULL, &j->m);
+    const int length = dims.n == 2 ? (int)dims.d[1] : 0;
+    int code = text ? text_model(how, &j->s.like, length, &j->m) : train_model(how, NULL, &j->m);
     if (!code && !j->m.graph) code = train_model(how, &j->s.like, &j->m);
     bool fresh; /* a head that the training replaced: its weights come now */
     if (!code) code = train_fit_head(how, j->s.like.classes, &j->m, &fresh);

@@ -38,7 +38,8 @@ static void three(reader *r, const cJSON *from, const char *key, double to[3]) {
     if (!item) return;
     if (n != 1 && n != 3) refuse(r, key);
     for (int c = 0; c < 3 && !r->bad; c++) {
-        const cJSON *x = cJSON_IsArray(item) ? cJSON_GetArrayItem(item, n == 1 ? 0 : c) : item;
+        const cJSON *x = item;
+        if (cJSON_IsArray(item)) x = cJSON_GetArrayItem(item, n == 1 ? 0 : c);
         if (!cJSON_IsNumber(x) || !isfinite(x->valuedouble))
             refuse(r, key);
         else

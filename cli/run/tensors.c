@@ -32,7 +32,8 @@ static fac_status npz_entry(const char *path, const char *name, fac_tensor **out
     fac_skipped first = { .before = 1 };
     if (fac_weights_skipped(w)) first = fac_weights_skipped_at(w, 0);
     const bool lost = !name && !first.before; /* the first entry is none that can be read */
-    const char *why = lost ? first.why : name ? fac_weights_why(w, name) : NULL;
+    const char *why = name ? fac_weights_why(w, name) : NULL;
+    if (lost) why = first.why;
     fac_tensor *t = name ? fac_weights_find(w, name) : NULL;
     if (!name && !lost && fac_weights_count(w)) t = fac_weights_tensor(w, 0);
     if (t) {
@@ -45,7 +46,7 @@ static fac_status npz_entry(const char *path, const char *name, fac_tensor **out
                      lost ? first.name : name, why);
         else
             snprintf(err->text, sizeof err->text, "%s: there is no entry%s%s", path,
-                     name ? " " : "", name ? name : "");
+                     text_if(name, " "), text_or(name, ""));
     }
     fac_weights_free(w);
     return status;

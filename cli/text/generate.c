@@ -310,7 +310,8 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
     const fac_status status = fac_generate(m->session, m->tokens, ids, n, &how,
                                            lm_given.json ? keep : lm_tell, &all, &stat, &err);
     if (!lm_given.json) out_char('\n', stdout);
-    int code = status ? fail(&err) : all.lost ? fail_text("out of memory") : EXIT_OK;
+    int code = status ? fail(&err) : EXIT_OK;
+    if (!status && all.lost) code = fail_text("out of memory");
     if (!code && lm_given.json) code = print_json(m, &all, &stat);
     if (!code && lm_given.stats) lm_stats(m, &stat);
     free(all.s);

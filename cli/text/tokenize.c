@@ -50,7 +50,8 @@ static int print_text(const fac_tokenizer *t, const int32_t *ids, int64_t n) {
 }
 
 static int tokens_of(const fac_tokenizer *t, const char *text, size_t bytes) {
-    const unsigned flags = (o.special ? FAC_TEXT_SPECIAL : 0u) | (o.bare ? 0u : FAC_TEXT_BOS);
+    unsigned flags = o.bare ? 0u : FAC_TEXT_BOS;
+    if (o.special) flags |= FAC_TEXT_SPECIAL;
     const int64_t n = fac_tokenizer_encode(t, text, bytes, flags, NULL, 0);
     if (n == -1) return fail_text("the text is no UTF-8");
     int32_t *ids = n < 0 ? NULL : malloc((size_t)(n + 1) * sizeof *ids);

@@ -205,8 +205,7 @@ void train_list(void) {
         printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s "
                "--augment %s%s%s\n",
                s->name, s->help, "", s->model, s->epochs, s->batch, s->lr, s->schedule,
-               s->augment ? s->augment : "none", s->folder ? " --data " : "",
-               s->folder ? s->folder : "");
+               text_or(s->augment, "none"), text_if(s->folder, " --data "), text_or(s->folder, ""));
     }
     lm_list();
     printf("  the zoo's models and those of files have --lr %g with adam\n",

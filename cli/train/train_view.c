@@ -165,7 +165,7 @@ static int text_summary(const train_view *v, const fac_train_result *r) {
     char other[4096];
     const char *base = v->adapted ? shell_word(v->adapted, other, sizeof other) : dir;
     printf("go on with a text: facula generate %s%s%s \"TEXT\"   curves: facula plot %s\n", base,
-           v->adapted ? " --lora " : "", v->adapted ? dir : "", dir);
+           text_if(v->adapted, " --lora "), text_if(v->adapted, dir), dir);
     return EXIT_OK;
 }
 

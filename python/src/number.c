@@ -33,7 +33,8 @@ PyObject *py_scalar(PyObject *o, fac_dtype dtype, DeviceObject *device) {
     float f = (float)x;
     bool f32 = dtype == FAC_F32;
     if (fac_tensor_new(NULL, f32 ? FAC_F32 : FAC_F64, none, &t, &err)) return py_raise(&err);
-    fac_status status = fac_tensor_write(t, f32 ? (void *)&f : (void *)&x, f32 ? 4 : 8, &err);
+    fac_status status =
+        f32 ? fac_tensor_write(t, &f, sizeof f, &err) : fac_tensor_write(t, &x, sizeof x, &err);
     if (!status && dtype != FAC_F32 && dtype != FAC_F64) {
         status = fac_tensor_convert(t, dtype, &as, &err);
         fac_tensor_free(t);

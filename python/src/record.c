@@ -135,7 +135,8 @@ PyObject *py_record_call(Function *f, const fac_op *op, int n, PyObject *const i
     if (!later && !py_function_run(f, given, out)) return NULL;
     bool grads = enabled && !(op->is & FAC_OP_NO_GRAD) && wants(in, n, f),
          record = grads || tracing;
-    PyObject *node = record ? recorded(f, op, n, in, later ? NULL : out) : NULL;
+    PyObject *node = NULL;
+    if (record) node = recorded(f, op, n, in, later ? NULL : out);
     if (record && !node) {
         for (int k = 0; k < f->nout; k++)
             if (later)

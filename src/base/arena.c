@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/clamp.h"
 #include "base/memory.h"
 #include "base/spare.h"
 
@@ -41,7 +42,7 @@ void *fac_arena_alloc(fac_arena *a, size_t n, size_t size) {
     }
     /* What is large gets a chunk of its own after the newest, whose rest stays in use. */
     bool own = a->chunk && bytes > LARGEST / 4;
-    size_t room = a->room * 2 < FIRST ? FIRST : a->room * 2 > LARGEST ? LARGEST : a->room * 2;
+    size_t room = (size_t)fac_clamp((int64_t)a->room * 2, FIRST, LARGEST);
     if (own || room < bytes) room = bytes;
     fac_arena_chunk *chunk = own ? NULL : take_spare(a, bytes);
     if (!chunk) chunk = fac_alloc(1, sizeof *chunk + room);

@@ -70,7 +70,8 @@ int fac_quota_cores(const char *groups, const char *mount) {
         controllers++;
         const bool second = !*controllers;
         if (!second && !among(controllers, "cpu")) continue;
-        const char *const roots[] = { second ? "" : "/cpu", second ? "/unified" : "/cpu,cpuacct" };
+        static const char *const both[2][2] = { { "/cpu", "/cpu,cpuacct" }, { "", "/unified" } };
+        const char *const *roots = both[second];
         for (int k = 0; k < 2; k++) {
             snprintf(root, sizeof root, "%s%s", mount, roots[k]);
             const int n = cores_up_from(root, path);

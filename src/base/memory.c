@@ -60,8 +60,8 @@ bool fac_reserve(void *array, size_t *room, size_t need, size_t size) {
 void *fac_alloc_aligned(size_t bytes) {
     void *p = NULL;
     bool large = bytes >= 2 * (size_t)HUGE_PAGE;
-    if (!allowed(bytes) || posix_memalign(&p, large ? HUGE_PAGE : CACHE_LINE, bytes ? bytes : 1))
-        return NULL;
+    const size_t line = large ? HUGE_PAGE : CACHE_LINE;
+    if (!allowed(bytes) || posix_memalign(&p, line, bytes ? bytes : 1)) return NULL;
 #ifdef MADV_HUGEPAGE
     /* Fewer TLB misses for weights and arenas; a kernel that refuses costs nothing but speed. */
     if (large) madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);

@@ -37,6 +37,23 @@ static const char *turned(const fac_onnx_writer *w, const char *x, int n, const 
 
 static const int64_t swap[] = { 1, 0, 2 };
 
+/* ONNX has lengths of i32, and what is beyond all steps means all of them: cut off before it wraps.
+ */
+static const char *lengths(const fac_onnx_writer *w, const fac_node *n) {
+    const fac_recurrent_opts *o = n->attrs;
+    const fac_value *v = n->in[FAC_CELL_LENGTHS], *x = n->in[FAC_CELL_X];
+    const int64_t steps = x->guess == FAC_RANKLESS ? -1 : x->type.dims.d[o->batch_first];
+    const fac_dtype t = v->type.dtype;
+    const char *in[] = { fac_onnx_name(w, v), NULL, NULL };
+    if (t == FAC_I32) return in[0];
+    if (fac_dtype_get(t)->bits >= 32 && w->opset >= 12) {
+        in[1] = fac_onnx_number(w, t, 0);
+        in[2] = fac_onnx_number(w, t, (double)(steps >= 0 ? steps : INT32_MAX));
+        in[0] = fac_onnx_put(w, "Clip", 3, in, NULL);
+    }
+    return fac_onnx_cast(w, in[0], FAC_I32, NULL);
+}
+
 /* The operands as ONNX has them; false when memory is gone. */
 static bool operands(const fac_onnx_writer *w, const fac_node *n, int64_t H, int64_t gates,
                      const char *in[]) {
@@ -49,8 +66,8 @@ static bool operands(const fac_onnx_writer *w, const fac_node *n, int64_t H, int
         if (weight && o->torch_gates && gates > 1) {
             in[k] = reordered(w, v, gates, H, k == FAC_CELL_B ? 2 * gates : gates);
             if (!in[k]) return false;
-        } else if (k == FAC_CELL_LENGTHS && v->type.dtype != FAC_I32) {
-            in[k] = fac_onnx_cast(w, in[k], FAC_I32, NULL);
+        } else if (k == FAC_CELL_LENGTHS) {
+            in[k] = lengths(w, n);
         } else if (o->batch_first && (k == FAC_CELL_X || k == FAC_CELL_H0 || k == FAC_CELL_C0)) {
             in[k] = turned(w, in[k], 3, swap, NULL);
         }

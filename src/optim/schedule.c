@@ -17,8 +17,8 @@ static double one_cycle(const fac_schedule *s, double t, double steps) {
     double rise = s->rise != 0 ? s->rise : 0.3, turn = rise * steps - 1, end = steps - 1;
     double first = s->lr / 25, last = first / 1e4;
     if (t >= end) return last;
-    return t <= turn ? along(first, s->lr, turn > 0 ? t / turn : 1)
-                     : along(s->lr, last, (t - turn) / (end - turn));
+    if (t > turn) return along(s->lr, last, (t - turn) / (end - turn));
+    return along(first, s->lr, turn > 0 ? t / turn : 1);
 }
 
 /* Cosines of `every`, every * multiple, every * multiple^2... steps (Loshchilov & Hutter 2017,
@@ -43,7 +43,8 @@ double fac_schedule_lr(const fac_schedule *s, int64_t step) {
     if (step < s->warmup) return warm(s, s->lr, step);
     double t = (double)(step - s->warmup), steps = (double)(s->steps - s->warmup),
            part = t < steps ? t / steps : 1;
-    double gamma = s->gamma != 0 ? s->gamma : s->kind == FAC_SCHEDULE_STEP ? 0.1 : 0.95;
+    double gamma = s->kind == FAC_SCHEDULE_STEP ? 0.1 : 0.95;
+    if (s->gamma != 0) gamma = s->gamma;
     switch (s->kind) {
     case FAC_SCHEDULE_CONSTANT:
         return s->lr;
@@ -78,7 +79,8 @@ static bool better(const fac_schedule *s, double metric, double best) {
 
 void fac_plateau_next(const fac_schedule *s, double metric, fac_plateau *p) {
     const double least = 1e-8; /* cuts smaller than this are not made */
-    int64_t patience = s->patience < 0 ? 0 : s->patience ? s->patience : 10;
+    int64_t patience = s->patience ? s->patience : 10;
+    if (patience < 0) patience = 0;
     if (!p->seen++) {
         p->lr = s->lr;
         p->best = s->rising ? -INFINITY : INFINITY;

@@ -156,7 +156,8 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
         fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", n);
         return NULL;
     }
-    contest c = { .trial = many ? many : few, .best_trial = (many ? many : few) + n, .turn = turn };
+    fac_operand *const trials = many ? many : few;
+    contest c = { .trial = trials, .best_trial = trials + n, .turn = turn };
     const fac_solver *forced = plan->only ? find(plan->device, plan->only, p->node) : NULL;
     if (forced)
         enter_all(&c, plan, p, forced, 0, false);

@@ -43,11 +43,13 @@ static bool use_of(const fac_plan *p, int step, int k, use *to) {
     const fac_step *s = &p->steps[step];
     const fac_problem *q = s->problem;
     const bool in = k < q->nin, work = k == q->nin + q->nout;
-    const fac_slot *slot = work ? NULL : in ? &s->in[k] : &s->out[k - q->nin];
-    const fac_operand *operand = work ? NULL : in ? &q->in[k] : &q->out[k - q->nin];
-    *to = (use){
-        work ? s->work : slot->root, step, 0, !in, slot, operand ? &operand->type : NULL, 0
-    };
+    if (work) {
+        *to = (use){ s->work, step, 0, true, NULL, NULL, 0 };
+    } else {
+        const fac_slot *slot = in ? &s->in[k] : &s->out[k - q->nin];
+        const fac_operand *operand = in ? &q->in[k] : &q->out[k - q->nin];
+        *to = (use){ slot->root, step, 0, !in, slot, &operand->type, 0 };
+    }
     return to->root >= 0;
 }
 

@@ -333,7 +333,7 @@ fac_status fac_ref_graph(const fac_graph *g, const fac_host *in, const fac_host 
                          fac_error *err) {
     scratch dry = { NULL, 0, false };
     FAC_TRY(run_body(g, in, out, &dry, true, err));
-    char *memory = dry.overflow ? NULL : fac_alloc_aligned(dry.used ? dry.used : 1);
+    char *memory = dry.overflow ? NULL : fac_alloc_aligned(dry.used);
     if (!memory) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of values", dry.used);
     scratch s = { memory, 0, false };
     fac_status status = run_body(g, in, out, &s, false, err);

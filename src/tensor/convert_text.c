@@ -46,7 +46,10 @@ static fac_status parse_all(fac_dtype dtype, char *to, const char *from, size_t 
         memcpy(&s, from, sizeof s);
         if (!parse(s, dtype, &f, &i, &integer))
             return fac_raise(err, FAC_E_FORMAT, "\"%.40s\" is no number", s);
-        fac_convert(dtype, to, integer ? FAC_I64 : FAC_F64, integer ? (void *)&i : (void *)&f, 1);
+        if (integer)
+            fac_convert(dtype, to, FAC_I64, &i, 1);
+        else
+            fac_convert(dtype, to, FAC_F64, &f, 1);
     }
     return FAC_OK;
 }
@@ -75,7 +78,8 @@ static bool reads_back(const char *s, fac_dtype dtype, double x) {
 static void print_float(char *to, size_t size, fac_dtype dtype, double x) {
     char digits[40];
     if (!isfinite(x)) {
-        snprintf(to, size, "%s", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+        const char *infinity = x < 0 ? "-inf" : "inf";
+        snprintf(to, size, "%s", isnan(x) ? "nan" : infinity);
         return;
     }
     int places = 0;

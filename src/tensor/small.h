@@ -54,11 +54,10 @@ static inline uint8_t fac_small_code(fac_small f, double x) {
 
 static inline uint8_t fac_f64_to_small_float(fac_small f, double x) {
     const uint8_t sign = signbit(x) ? f.sign : 0;
-    if (isnan(x)) return f.nan < 0 ? f.sign : (uint8_t)(f.unsigned_zero ? f.nan : f.nan | sign);
-    if (isinf(x)) {
-        const int code = f.infinity >= 0 ? f.infinity : f.nan >= 0 ? f.nan : f.largest;
-        return (uint8_t)(code | sign);
-    }
+    if (isnan(x) && f.nan < 0) return f.sign;
+    if (isnan(x)) return (uint8_t)(f.unsigned_zero ? f.nan : f.nan | sign);
+    if (isinf(x) && f.infinity >= 0) return (uint8_t)(f.infinity | sign);
+    if (isinf(x)) return (uint8_t)((f.nan >= 0 ? f.nan : f.largest) | sign);
     const uint8_t code = fac_small_code(f, fabs(x));
     return code || !f.unsigned_zero ? (uint8_t)(code | sign) : 0;
 }

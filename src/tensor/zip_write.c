@@ -105,8 +105,8 @@ fac_status fac_zip_finish(fac_zip_writer *w, fac_error *err) {
     p = put(put(p, end64 - start, 8), start, 8);
     p = put(put(put(put(p, 0x07064b50, 4), 0, 4), end64, 8), 1, 4);
     p = put(put(p, 0x06054b50, 4), 0, 4);
-    p = put(put(p, w->n < UINT16_MAX ? w->n : UINT16_MAX, 2), w->n < UINT16_MAX ? w->n : UINT16_MAX,
-            2);
+    const uint64_t few = w->n < UINT16_MAX ? w->n : UINT16_MAX;
+    p = put(put(p, few, 2), few, 2);
     put(put(p, UINT32_MAX, 4), UINT32_MAX, 4);
     return emit(w, end, sizeof end, err);
 }

@@ -82,7 +82,8 @@ static size_t ending(const cursor *p, bool any_case) {
         for (; *e; e++, at += bytes) {
             uint32_t c;
             if (look(p, at, &bytes, &c) == END) break;
-            if (any_case) c = c == 0x17f ? 's' : c < 0x80 ? fac_unicode_lower(c) : c;
+            if (any_case && c < 0x80) c = fac_unicode_lower(c);
+            if (any_case && c == 0x17f) c = 's'; /* the long s */
             if (c != (uint32_t)*e) break;
         }
         if (!*e) return at;

@@ -14,10 +14,11 @@ static fac_status array_of(const fac_gguf *g, const char *name, bool texts, uint
                            const fac_gguf_key **out, fac_error *err) {
     const fac_gguf_key *k = fac_gguf_find(g, name);
     if (!k) return fac_raise(err, FAC_E_FORMAT, "a GGUF file without %s", name);
+    if (!n) n = k->n;
     if (!k->array || (k->type == FAC_GGUF_TEXT) != texts || k->type == FAC_GGUF_ARRAY ||
-        (n && k->n != n) || k->n > INT32_MAX)
-        return fac_raise(err, FAC_E_FORMAT, "%s is no list of %llu %s", name,
-                         (unsigned long long)(n ? n : k->n), texts ? "texts" : "numbers");
+        k->n != n || k->n > INT32_MAX)
+        return fac_raise(err, FAC_E_FORMAT, "%s is no list of %llu %s", name, (unsigned long long)n,
+                         texts ? "texts" : "numbers");
     *out = k;
     return FAC_OK;
 }

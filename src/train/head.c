@@ -46,7 +46,8 @@ static bool fixed(const fac_value *v) { return v && v->time < FAC_RUN; } /* made
 static int classes_axis(const fac_node *n, int64_t *fan_in) {
     const fac_value *w = n->in[1];
     if (!fixed(w) || w->type.dims.n < 2 || fac_dims_count(&w->type.dims) < 1) return NONE;
-    int axis = FAC_IS(n, linear) || FAC_IS(n, conv2d) ? 0 : w->type.dims.n == 2 ? 1 : NONE;
+    int axis = w->type.dims.n == 2 ? 1 : NONE;
+    if (FAC_IS(n, linear) || FAC_IS(n, conv2d)) axis = 0;
     if (fac_attr_int(n, "groups", 1) != 1 || fac_attr_flag(n, "trans_a"))
         axis = NONE;
     else if (fac_attr_flag(n, "trans_b"))

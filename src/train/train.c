@@ -76,7 +76,8 @@ static fac_status epoch(loop *l, fac_train_result *r, fac_error *err) {
 
 static fac_status run(loop *l, fac_train_result *r, fac_error *err) {
     const fac_train_opts *o = l->o;
-    const int ahead = o->ahead < 0 ? 0 : o->ahead ? o->ahead : 2;
+    int ahead = o->ahead ? o->ahead : 2;
+    if (ahead < 0) ahead = 0;
     if (l->now.step >= l->now.steps && l->test)
         return fac_trainer_evaluate(l->t, l->test, o->batches.size, &r->test, err);
     FAC_TRY(

@@ -50,7 +50,7 @@ static void errors_are_formatted(void **state) {
 
 static size_t put_letter(char *to, uint32_t c) {
     if (c < 0x80) return to[0] = (char)c, 1;
-    const size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    const size_t n = 2u + (c >= 0x800) + (c >= 0x10000);
     for (size_t k = n - 1; k; k--, c >>= 6) to[k] = (char)(0x80 | (c & 0x3f));
     to[0] = (char)(0xf00 >> n | c);
     return n;

@@ -1,6 +1,7 @@
 /* Products whose matrices were both computed in the run: sizes about every edge, slabs of the sum,
  * transposes, batches, bodies. */
 #include "problem_check.h"
+#include "base/optional.h"
 
 static uint64_t seed;
 
@@ -43,9 +44,10 @@ static void gemm(void **state) {
         char c[5][32] = { "-", "", "", "f32[1]" };
         snprintf(c[1], sizeof c[1], "f32[%d]", N), snprintf(c[2], sizeof c[2], "f32[%d,1]", M);
         snprintf(c[4], sizeof c[4], "f32[%d,%d]", M, N);
-        snprintf(text, sizeof text, "gemm(f32[%d,%d], f32[%d,%d], %s)%s%s%s%s", ta ? K : M,
-                 ta ? M : K, tb ? N : K, tb ? K : N, c[k / 4 % 5], ta ? " trans_a" : "",
-                 tb ? " trans_b" : "", factors[k / 3 % 2], bodies[k % 3]);
+        const int a[2][2] = { { M, K }, { K, M } }, b[2][2] = { { K, N }, { N, K } };
+        snprintf(text, sizeof text, "gemm(f32[%d,%d], f32[%d,%d], %s)%s%s%s%s", a[ta][0], a[ta][1],
+                 b[tb][0], b[tb][1], c[k / 4 % 5], fac_text_if(ta, " trans_a"),
+                 fac_text_if(tb, " trans_b"), factors[k / 3 % 2], bodies[k % 3]);
         check("gemm/computed", K, text);
     }
 }

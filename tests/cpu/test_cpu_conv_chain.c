@@ -33,8 +33,8 @@ static fac_value *three(fac_graph *g, const block *s, bool bare) {
                                 .pad = { s->pad[0], s->pad[1], s->pad[2], s->pad[3] },
                                 .groups = s->E };
     const int kind = bare ? 0 : s->act;
-    const int64_t size = s->first ? s->first : 1, stride = s->first ? s->first_stride : 1,
-                  pad = s->first_pad;
+    const int64_t size = s->first ? s->first : 1;
+    const int64_t stride = s->first ? s->first_stride : 1, pad = s->first_pad;
     const fac_conv2d_opts e = { .stride = { stride, stride }, .pad = { pad, pad, pad, pad } };
     fac_value *x = input(g, fac_shape(s->N, s->C, s->H, s->W)),
               *w = input(g, fac_shape(s->E, s->C, size, size));

@@ -59,8 +59,11 @@ static void exact(fac_device *d, uint64_t seed) {
                                            "conv2d/winograd_4x4_strided" };
     const fac_conv2d_opts strided = { .stride = { 2, 2 } };
     (void)seed;
+    static const struct {
+        int64_t kernel, channels;
+    } sizes[] = { { 3, 16 }, { 5, 16 }, { 3, 3 }, { 3, 16 } };
     for (int64_t k = 0; k < 4; k++) {
-        const int64_t kernel = k == 1 ? 5 : 3, channels = k == 2 ? 3 : 16;
+        const int64_t kernel = sizes[k].kernel, channels = sizes[k].channels;
         fac_graph *g = fac_graph_new();
         fac_value *w = input(g, 1, fac_shape(16, channels, kernel, kernel));
         fac_value *y = fac_conv2d(input(g, 0, fac_shape(1, channels, 28, 28)), w, NULL,

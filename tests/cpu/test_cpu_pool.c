@@ -32,10 +32,9 @@ static void nans(fac_device *d, uint64_t seed) {
                                            "conv2d/depthwise" };
     check_nan = true;
     for (uint64_t k = 0; k < 16; k++) {
-        shape s = {
-            1,    k % 4 == 2 ? 2 : 5, 9, 17, 5, 2, 1, k % 4 == 3 ? 5 : 1, { .stride = { 2, 1 } },
-            true, (int)(k / 4)
-        };
+        static const int channels[] = { 5, 5, 2, 5 }, groups[] = { 1, 1, 1, 5 };
+        shape s = { 1,    channels[k % 4], 9, 17, 5, 2, 1, groups[k % 4], { .stride = { 2, 1 } },
+                    true, (int)(k / 4) };
         assert_true(conv(d, solvers[k % 4], &s, seed + k));
     }
     for (int average = 0; average < 2; average++) {

@@ -33,7 +33,9 @@ static void integers(void **state) {
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
             char text[200];
-            const double largest = types[t][1] == '8' ? 120 : types[t][1] == '1' ? 30000 : 2e9;
+            double largest = 2e9;
+            if (types[t][1] == '8') largest = 120;
+            if (types[t][1] == '1') largest = 30000; /* 16 bits */
             snprintf(text, sizeof text, forms[k], types[t], types[t], types[t]);
             problem_everywhere((problem_check){ .seed = seed + k,
                                                 .lo = types[t][0] == 'u' ? 0 : -largest,

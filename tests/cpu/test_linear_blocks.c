@@ -31,9 +31,10 @@ static void every_type(const char *isa) {
     if (fac_device_open("cpu", &o, &d, &err)) return; /* this machine has no such instructions */
     for (int k = 0; k < TYPES; k++)
         for (int round = 0; round < 4; round++) {
-            const int64_t block = fac_dtype_get(types[k])->block_elements,
-                          K = block > 1 ? block * (1 + (int64_t)draw(block > 32 ? 5 : 40))
-                                        : 1 + (int64_t)draw(90);
+            const int64_t block = fac_dtype_get(types[k])->block_elements;
+            const unsigned blocks = block > 32 ? 5 : 40;
+            const int64_t K =
+                block > 1 ? block * (1 + (int64_t)draw(blocks)) : 1 + (int64_t)draw(90);
             const int64_t M = round == 0   ? 1
                               : round == 1 ? 2 + (int64_t)draw(3)
                                            : 5 + (int64_t)draw(40),

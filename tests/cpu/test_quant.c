@@ -184,7 +184,7 @@ static void halves_are_divided(void **state) {
             bits += places[k % 5];
             memcpy(&x[k], &bits, sizeof bits);
             const double q = nearbyint((double)(x[k] / scale)) + 128;
-            want[k] = (uint8_t)(q < 0 ? 0 : q > 255 ? 255 : q);
+            want[k] = (uint8_t)fmin(fmax(q, 0), 255);
         }
         for (int i = 0; problem_isas[i]; i++) {
             fac_device *d;

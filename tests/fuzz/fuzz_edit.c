@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "base/clamp.h"
 #include "facula/edit.h"
 #include "facula/tile.h"
 #include "fuzz.h"
@@ -27,7 +28,7 @@ static bool small(const fac_graph *g) {
     for (size_t k = 0; k < g->nparams + g->nconsts && elements <= MOST_ELEMENTS; k++) {
         const fac_value *v = k < g->nparams ? g->params[k] : g->consts[k - g->nparams];
         n = fac_dims_count(&v->type.dims);
-        elements += n > MOST_ELEMENTS ? MOST_ELEMENTS + 1 : n > 0 ? n : 0;
+        elements += fac_clamp(n, 0, MOST_ELEMENTS + 1);
     }
     for (const fac_node *m = g->first; m; m = m->next)
         for (int k = 0; k < m->nout; k++) {

@@ -34,7 +34,8 @@ static void expect(fac_graph *g, const char *name, double mean, double std, bool
     if (fabs(m.mean - mean) > 5 * std / sqrt((double)n) || fabs(m.std - std) > 0.03 * std)
         fail_msg("%s: mean %g and standard deviation %g, expected %g and %g", name, m.mean, m.std,
                  mean, std);
-    if (fabs(m.kurtosis - (uniform ? 1.8 : 3)) > (uniform ? 0.05 : 0.2))
+    const double kurtosis = uniform ? 1.8 : 3;
+    if (fabs(m.kurtosis - kurtosis) > (uniform ? 0.05 : 0.2))
         fail_msg("%s: kurtosis %g", name, m.kurtosis);
     const double bound = sqrt(3.0) * std * (1 + 1e-6);
     if (uniform && (m.low < mean - bound || m.high > mean + bound))

@@ -27,8 +27,9 @@ static void digests(fac_value *(*build)(fac_value *, fac_value *), bool open_n, 
     fac_graph *g = fac_graph_new();
     fac_device *device = NULL;
     fac_program *p = NULL;
-    const int64_t n = open_n ? fac_symbol(g, "N") : 3, t = open_t ? fac_symbol(g, "T") : 4,
-                  lengths[] = { 4, 2, 3 };
+    const int64_t n = open_n ? fac_symbol(g, "N") : 3;
+    const int64_t t = open_t ? fac_symbol(g, "T") : 4;
+    const int64_t lengths[] = { 4, 2, 3 };
     fac_nn_source(g, formula, NULL);
     fac_value *x = fac_input(g, "x", FAC_F64, fac_shape(n, t, 6)), *d;
     fac_value *y = build(x, fac_input(g, "lengths", FAC_I64, fac_shape(n)));

@@ -101,10 +101,9 @@ static double rms(const float *x, int64_t n) {
     return sqrt(s / (double)n);
 }
 
-/* Power within 2.4e-7 of the largest, as torch's transform; where the spectrum is a product of 400
- * terms in f32, within 4.8e-7. */
+/* Power within 2.4e-7 of the largest, as torch's transform. */
 static void golden(const char *where) {
-    const double by = strcmp(where, "cpu") ? 1.2e-3 : 6e-4;
+    const double by = 2.4e-7 * 2500;
     fac_tensor *t = through(powers, where);
     if (!t) skip();
     fac_type type = fac_tensor_type(t);

@@ -85,7 +85,10 @@ static inline void write_product(char *text, size_t room) {
                  K, t, N, t, M, N);
         break;
     default:
-        snprintf(b, sizeof b, "%s[%d,%d]", t, turned ? N : K, turned ? K : N);
+        if (turned)
+            snprintf(b, sizeof b, "%s[%d,%d]", t, N, K);
+        else
+            snprintf(b, sizeof b, "%s[%d,%d]", t, K, N);
         snprintf(text, room, "gemm(%s[%d,%d], %s, %s[%d]) trans_a%s alpha=0.5 beta=2", t, K, M, b,
                  t, N, turned ? " trans_b" : "");
     }

@@ -6,6 +6,7 @@
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/device/probe.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 
 enum { VARIANTS = 16 };
@@ -164,8 +165,8 @@ static void winograd_shapes(void **state) {
                      "conv2d(f32[%d,%d,%d,%d], f32[%d,%d,3,3], f32[%d]%s%s) pad=%d,%d,%d,%d "
                      "groups=%d {%srelu}",
                      n, channels * groups, h, w, rows * groups, channels, rows * groups,
-                     i % 4 ? ", " : "", i % 4 ? more : "", p, q, p, q, groups,
-                     i % 4 ? "add(_, x1) " : "");
+                     fac_text_if(i % 4, ", "), fac_text_if(i % 4, more), p, q, p, q, groups,
+                     fac_text_if(i % 4, "add(_, x1) "));
         OK(fac_problem_graph(text, false, &g, &err));
         channels_last = number(0, 1);
         variant = (int)number(0, 3);

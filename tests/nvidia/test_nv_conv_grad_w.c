@@ -4,6 +4,7 @@
  * which f16 holds only as they are scaled. */
 #include "backends/opencl/nvidia/grad_w/grad_w.h"
 #include "backends/opencl/device/probe.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 #include "nv_check.h"
 
@@ -92,9 +93,15 @@ static void kernels_are_written(void **state) {
             as_problem(g->last, cases[i].precision, o, &p);
             if (!fac_nv_grad_w_read(&p, 2, k % 3, &q)) fail_msg("refused: %s", cases[i].problem);
             if (!fac_nv_grad_w_choose(&pretended, &q, k, &c)) continue;
-            const int64_t rows = (c.few ? 64 * c.columns : c.taps ? 64 : 128) * c.tiles_m;
-            const int64_t columns = (c.few ? 64 : c.taps ? 9 * c.chunk : c.columns) * c.tiles_n;
-            const int64_t pixels = c.few ? c.band * c.segment : 1;
+            int64_t rows = 128 * c.tiles_m, columns = c.columns * c.tiles_n, pixels = 1;
+            if (c.few) {
+                rows = 64 * c.columns * c.tiles_m;
+                columns = 64 * c.tiles_n;
+                pixels = c.band * c.segment;
+            } else if (c.taps) {
+                rows = 64 * c.tiles_m;
+                columns = 9 * c.chunk * c.tiles_n;
+            }
             assert_true(rows * columns >= q.K * q.C * q.g.R * q.g.S);
             assert_true(c.each * pixels % 16 == 0 && c.each * c.splits >= c.positions &&
                         c.each * (c.splits - 1) < c.positions);
@@ -113,8 +120,9 @@ static void kernels_are_written(void **state) {
                     c.taps  ? "taps of "
                     : c.few ? "few, groups "
                             : "128 x ",
-                    c.taps ? c.chunk : c.columns, c.turned ? " turned" : "", c.stages, c.band,
-                    c.segment, (int)c.tiles_m, (int)c.tiles_n, (int)c.splits, c.seconds * 1e3);
+                    c.taps ? c.chunk : c.columns, fac_text_if(c.turned, " turned"), c.stages,
+                    c.band, c.segment, (int)c.tiles_m, (int)c.tiles_n, (int)c.splits,
+                    c.seconds * 1e3);
             fac_text_free(&t);
             fac_text_free(&sum);
         }
@@ -174,10 +182,13 @@ static void write_problem(int form, const mode *m, char *to, size_t size) {
                   : form == 1 || form == ALONE ? 1
                                                : (int)number(1, 5);
     const bool one = r == 1 && (form == 1 || form == ALONE), still = !form || form == ALONE;
-    const int s = form < 2 || one ? r : (int)number(1, 5), down = still ? 1 : (int)number(1, 3),
-              across = still ? 1 : (int)number(1, 2);
-    const int far = one ? 1 : (int)number(1, (h < w ? h : w) / 5 < 3 ? (h < w ? h : w) / 5 : 3),
-              top = one ? 0 : (int)number(0, 2);
+    const int s = form < 2 || one ? r : (int)number(1, 5);
+    const int down = still ? 1 : (int)number(1, 3);
+    const int across = still ? 1 : (int)number(1, 2);
+    const int fifth = (h < w ? h : w) / 5;
+    const int farthest = fifth < 3 ? fifth : 3;
+    const int far = one ? 1 : (int)number(1, farthest);
+    const int top = one ? 0 : (int)number(0, 2);
     const int left = one ? 0 : (int)number(0, 2);
     const int bottom = one ? 0 : (int)number(0, 2);
     const int p = (h + top + bottom - (r - 1) * far - 1) / down + 1,

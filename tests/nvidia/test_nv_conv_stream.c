@@ -31,9 +31,14 @@ static void write_problem(int form, const mode *m, char *to, size_t size) {
     const int images = (int)number(1, 5);
     const int h = (int)number(5, 30), w = (int)number(5, 30), body = (int)number(0, 2);
     const bool any = form == 2 || form == 4, pixel = form == 1 || form == 5;
-    const int down = any ? (int)number(1, 3) : 1, r = any ? (int)number(1, 4) : pixel ? 1 : 3;
-    const int s = any ? (int)number(1, 5) : r;
-    const int pad = pixel ? 0 : form == 2 ? (int)number(0, 2) : 1;
+    int down = 1, r = pixel ? 1 : 3;
+    int s = r, pad = pixel ? 0 : 1;
+    if (any) {
+        down = (int)number(1, 3);
+        r = (int)number(1, 4);
+        s = (int)number(1, 5);
+    }
+    if (form == 2) pad = (int)number(0, 2);
     const int p = (h + 2 * pad - r) / down + 1, q = (w + 2 * pad - s) / down + 1;
     char more[64] = "";
     if (body == 2) snprintf(more, sizeof more, ", %s[%d,%d,%d,%d]", t, images, rows, p, q);
@@ -105,8 +110,9 @@ static void pooled_shapes(void **state) {
         const mode *m = &modes[i % 3 + (i % 3 > 0)]; /* not by three products */
         const int images = (int)number(1, 4), channels = m->channels * (int)number(2, 40),
                   rows = 4 * (int)number(1, 70);
-        const int h = (int)number(2, i % 4 ? 30 : 80), w = (int)number(2, i % 4 ? 30 : 150),
-                  body = (int)number(0, 2);
+        const int highest = i % 4 ? 30 : 80;
+        const int widest = i % 4 ? 30 : 150;
+        const int h = (int)number(2, highest), w = (int)number(2, widest), body = (int)number(0, 2);
         char text[512], more[64] = "", clip[64];
         const char *const bodies[] = { "", " {relu}", clip };
         fac_graph *g = NULL;

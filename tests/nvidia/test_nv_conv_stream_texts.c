@@ -179,7 +179,8 @@ static void only_even_pixels_are_mapped(void **state) {
         const fac_dims *d = &o[0].type.dims;
         int64_t *s = o[0].layout.stride, step = d->d[1] + (each[i].lie == SLICE ? 8 : 0);
         s[1] = 1;
-        for (int k = d->n - 1; k != 1; k = k == 2 ? 0 : k == 0 ? 1 : k - 1) {
+        for (int k = d->n - 1; k >= 0; k--) {
+            if (k == 1) continue;
             s[k] = step;
             step = step * d->d[k] + (each[i].lie == GAPS ? 20 : 0);
         }

@@ -21,8 +21,10 @@ static fac_nv_code conv_code(fac_nv_mode how, int pixels, int columns, int depth
     c.window = window;
     c.ragged = window && columns == 16;
     c.row = how == FAC_NV_3XTF32 ? 64 : 128;
-    c.x = c.result = how == FAC_NV_BF16 ? FAC_BF16 : how == FAC_NV_F16 ? FAC_F16 : FAC_F32;
-    c.bias = c.add = c.x;
+    c.x = FAC_F32;
+    if (how == FAC_NV_BF16) c.x = FAC_BF16;
+    if (how == FAC_NV_F16) c.x = FAC_F16;
+    c.result = c.bias = c.add = c.x;
     return c;
 }
 

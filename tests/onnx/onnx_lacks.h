@@ -35,7 +35,8 @@ static inline bool next_field(span *s, field *f) {
     const uint64_t tag = take_varint(s);
     f->number = (int)(tag >> 3);
     f->wire = (int)(tag & 7);
-    size_t n = f->wire == 5 ? 4 : f->wire == 1 ? 8 : 0;
+    static const size_t sizes[8] = { [1] = 8, [5] = 4 };
+    size_t n = sizes[f->wire];
     if (f->wire == 2) n = (size_t)take_varint(s);
     if (f->wire == 0) take_varint(s);
     assert_true(n <= s->n);
@@ -71,7 +72,9 @@ static inline bytes changed_node(span from, change *c) {
     int inputs = 0, attributes = 0;
     while (next_field(&from, &f)) {
         const bool input = f.number == 1, attribute = f.number == 5;
-        const int at = input ? inputs++ : attribute ? attributes++ : -1;
+        int at = -1;
+        if (input) at = inputs++;
+        if (attribute) at = attributes++;
         const bool hit = input ? (c->what == LACK_INPUT && at == c->at) ||
                                      (c->what == LACK_INPUTS && at >= c->at)
                                : attribute && c->what >= LACK_ATTRIBUTE && at == c->at;

@@ -88,7 +88,8 @@ static bytes any_attribute(const char *name) {
     if (draw(4)) w_int(&a, 3, numbers[draw(10)]);
     if (draw(4)) w_text(&a, 4, words[draw(8)]);
     if (kind == 4) {
-        bytes t = w_tensor("t", draw(2) ? F32 : I64, draw(2) ? "1" : "2");
+        const char *dims = draw(2) ? "1" : "2";
+        bytes t = w_tensor("t", draw(2) ? F32 : I64, dims);
         w_bytes(&t, 9, numbers, (size_t)draw(3) * 4);
         w_sub(&a, 5, t);
     }
@@ -128,7 +129,9 @@ static void any_node(const fac_op *op, const fac_onnx *how, int inputs, int opse
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", name,
                  k + 1 < inputs ? "," : "");
     }
-    bytes n = node(how->type, names, draw(8) ? "y" : draw(2) ? "y,y1,y2" : ",y");
+    const char *results = "y";
+    if (!draw(8)) results = draw(2) ? "y,y1,y2" : ",y";
+    bytes n = node(how->type, names, results);
     if (*how->domain) w_text(&n, DOMAIN, how->domain);
     add_attributes(&n, op, how);
     add(&g, n);

@@ -42,7 +42,9 @@ static void contents(fac_dtype dtype, uint64_t bits[N], uint8_t memory[N * 8]) {
 static void put_typed(bytes *b, const kind *k, const uint64_t bits[N], bool packed) {
     bytes all = { 0 }, *to = packed ? &all : b;
     for (int i = 0; i < N; i++) {
-        int wire = k->field == FLOATS ? 5 : k->field == DOUBLES ? 1 : 0;
+        int wire = 0;
+        if (k->field == FLOATS) wire = 5;
+        if (k->field == DOUBLES) wire = 1;
         if (!packed) w_varint(to, (uint64_t)k->field << 3 | (uint64_t)wire);
         if (wire)
             w_raw(to, &bits[i], wire == 5 ? 4 : 8);

@@ -2,6 +2,7 @@
 #ifndef FACULA_OPENCL_NEIGHBOURS_H
 #define FACULA_OPENCL_NEIGHBOURS_H
 #include "backends/opencl/device/probe.h"
+#include "base/optional.h"
 #include "op_list.h"
 #include "opencl_solver_check.h"
 #include "graph/attr.h"
@@ -208,10 +209,13 @@ static const fac_solver *solver_named(const char *name) {
 static void try_one(const struct template *t, const char *type, bool vectors) {
     char text[400];
     fac_graph *g = NULL;
-    const double half = !strcmp(type, "f32") ? 0 : !strcmp(type, "bf16") ? 2e-2 : 2e-3;
+    double half = 2e-3;
+    if (!strcmp(type, "f32")) half = 0;
+    if (!strcmp(type, "bf16")) half = 2e-2;
     write_problem(t->text, type, vectors, text, sizeof text);
     const bool gaps = !channels_last && !number(0, 3);
-    print_message("%s%s%s\n", text, channels_last ? ", channels last" : "", gaps ? ", gaps" : "");
+    print_message("%s%s%s\n", text, fac_text_if(channels_last, ", channels last"),
+                  fac_text_if(gaps, ", gaps"));
     OK(fac_problem_graph(text, false, &g, &err));
     const fac_case c = { text, -1, 2, t->tolerance + half };
     assert_true(solve(solver_named(t->solver), g->last, &c, gaps));

@@ -129,9 +129,10 @@ static void one_unit(void **state) {
     channels_last = false;
     if (room != FAC_CL_GOOD && o->limits.local >= LOCAL) o->paths[FAC_CL_LOCAL_163] = FAC_CL_GOOD;
     if (number(0, 1)) o->paths[FAC_CL_FENCES] = FAC_CL_GOOD; /* which a CPU has */
+    const int apart = all ? 1 : 3;
     for (int k = 0; k < (all ? MANY : SOME_OF_MANY); k++)
         for (int j = 0; j < (all ? 3 : 1); j++)
-            try_one(&many[(first + k * (all ? 1 : 3)) % MANY], types[all ? j : number(0, 2)], true);
+            try_one(&many[(first + k * apart) % MANY], types[all ? j : number(0, 2)], true);
     try_grad(
         &(struct template){
             "", "layer_norm_grad(T[67,512], T[67,512], T[512]) axis=-1 epsilon=1e-5", 2e-4 },

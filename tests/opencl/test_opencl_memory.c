@@ -350,7 +350,8 @@ static void late_errors_name_their_step(void **state) {
     for (int i = 0; i < 4; i++) { /* the third one leaves the failed event, as a kernel does */
         d->backend->step(d, names[i]);
         pthread_mutex_lock(&o->launch);
-        fac_cl_pending_add(o, i == 0 ? good : i == 2 ? gate : NULL);
+        const cl_event events[] = { good, NULL, gate, NULL };
+        fac_cl_pending_add(o, events[i]);
         pthread_mutex_unlock(&o->launch);
     }
     d->backend->step(d, NULL);

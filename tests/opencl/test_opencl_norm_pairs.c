@@ -40,7 +40,8 @@ static fac_graph *step(ending e) {
     fac_value *a = fac_relu(conv_bn(x, 1, 3, 1));
     fac_value *b = fac_relu(conv_bn(a, 2, 3, 2));
     fac_value *c = fac_add(conv_bn(b, 3, 1, 1), conv_bn(a, 4, 1, 2));
-    c = e == RELU ? fac_relu(c) : e == RELU6 ? fac_relu6(c) : c;
+    if (e == RELU) c = fac_relu(c);
+    if (e == RELU6) c = fac_relu6(c);
     fac_value *d = fac_relu(conv_bn(c, 5, 3, 1));
     d = fac_relu(fac_add(conv_bn(d, 6, 3, 1), c));
     fac_output(model, "y", fac_mul(d, d));
@@ -138,7 +139,9 @@ static void pairs_have_a_price(void **state) {
     (void)state;
     fac_graph *g = step(RELU), *from = before(g, true);
     for (int dear = 0; dear < 4; dear++) {
-        double worth[] = { dear & 1 ? 2.1 : 2, dear & 2 ? 1.1 : 1 };
+        double worth[] = { 2, 1 };
+        if (dear & 1) worth[0] = 2.1;
+        if (dear & 2) worth[1] = 1.1;
         fac_graph *to = fac_pass_norm_pairs(from, price_of, worth);
         assert_int_equal(norms(to, "batch_norm_pair"), dear & 1 ? 0 : 1);
         assert_int_equal(count(to, "batch_norm_grad_pair"), dear & 2 ? 0 : 1);
@@ -200,7 +203,8 @@ static void results_are_the_same(void **state) {
                 again = step(k / 2);
                 pairs = with_pairs(again, k % 2);
             }
-            results_of(way < 2 ? pairs : again, way ? other : cpu, way == 2, x, got);
+            fac_graph *of = way < 2 ? pairs : again;
+            results_of(of, way ? other : cpu, way == 2, x, got);
             for (int i = 0; i < n; i++) compare(want[i], got[i], way ? 2e-4 : 2e-5, i);
             fac_graph_free(pairs), fac_graph_free(again);
         }

@@ -96,9 +96,9 @@ static int forced_and_hidden(const fac_cl_path *paths, int n, const fac_case *ca
     for (int i = 0; i < n; i++) {
         hide(paths, n, true);
         hide(&paths[i], 1, false);
-        const int these = fac_cl_has_path(o, paths[i])
-                              ? solved(cases, all && ncases > SOME ? SOME : ncases, solvers)
-                              : 0;
+        int these = 0;
+        if (fac_cl_has_path(o, paths[i]))
+            these = solved(cases, all && ncases > SOME ? SOME : ncases, solvers);
         if (these)
             print_message("%s: %d problems\n", fac_cl_path_name(paths[i]), these);
         else

@@ -3,6 +3,7 @@
  * compiler that runs on the CPU takes its time, so only some are tried; FACULA_ALL=1 tries more.
  * Skipped where no driver is. */
 #include "opencl_products_check.h"
+#include "base/optional.h"
 
 static const char *const products[] = { "product/tile", "product/vector", "product/thin" };
 static const char *const convolutions[] = { "conv/tile", "conv/vector", "conv/direct" };
@@ -90,7 +91,10 @@ static void thin_products_in_f16(void **state) {
         const char *const forms[] = { "linear(f32[%d,%d], f32[%d,%d])",
                                       "matmul(f32[%d,%d], f32[%d,%d])",
                                       "linear(f32[%d,%d], f32[%d,%d], f32[%d]) {relu}" };
-        snprintf(text, sizeof text, forms[kind], M, K, kind == 1 ? K : N, kind == 1 ? N : K, N);
+        if (kind == 1)
+            snprintf(text, sizeof text, forms[kind], M, K, K, N);
+        else
+            snprintf(text, sizeof text, forms[kind], M, K, N, K, N);
         fac_graph *g = NULL;
         const double most = ranges[kind == 2 ? 0 : k % 3];
         const fac_case c = { text, -most, most, 1e-3 };
@@ -230,8 +234,8 @@ static void random_transposed(void **state) {
         const int body = below(3);
         snprintf(text, sizeof text,
                  "conv_transpose%dd(f32[%s], f32[%s], f32[%d]%s%s%s) %s groups=%d%s", rank, x, w, K,
-                 body == 2 ? ", f32[" : "", body == 2 ? y : "", body == 2 ? "]" : "", attrs, groups,
-                 bodies[body]);
+                 fac_text_if(body == 2, ", f32["), fac_text_if(body == 2, y),
+                 fac_text_if(body == 2, "]"), attrs, groups, bodies[body]);
         /* what is added must lie as the result does where that is found by a table */
         for (int i = 0; i < CONVOLUTIONS; i++)
             assert_true(try_text(convolutions[i], text, body != 2 && below(2), 2e-5));
@@ -284,10 +288,10 @@ static void tiles_of_tuning(void **state) {
                 snprintf(o->place.vendor, sizeof o->place.vendor, "%s", vendors[v]);
                 o->limits.gpu = !way;
                 const int n = fac_cl_tile_variants(o, FAC_F32, way ? FAC_CL_VECTOR : FAC_CL_TILED),
-                          only = 1 + below(n);
+                          only = 1 + below(n), last = all ? n : only;
                 int took = 0;
                 assert_true(n > 1);
-                for (variant = all ? 1 : only; variant <= (all ? n : only); variant++)
+                for (variant = all ? 1 : only; variant <= last; variant++)
                     took +=
                         pose_text(k ? convolutions[way] : products[way], problems[k], false, 2e-5);
                 assert_true(took > 0 || !all);

@@ -3,6 +3,7 @@
  * for a CPU.  A compiler that runs on the CPU takes its time, so some of the problems are tried,
  * FACULA_ALL=1 tries all.  Skipped where no driver is. */
 #include "opencl_solver_check.h"
+#include "base/optional.h"
 
 static int64_t number(int64_t least, int64_t most) {
     return least + (int64_t)(fac_random_bits(seed, ++stream, 0) % (uint64_t)(most - least + 1));
@@ -95,8 +96,8 @@ static void random_shapes(void **state) {
         fac_opencl_of(device)->limits.gpu = number(0, 1);
         channels_last = number(0, 1);
         const bool gaps = !channels_last && number(0, 1);
-        print_message("%s%s%s%s\n", text, fac_opencl_of(device)->limits.gpu ? ", gpu" : "",
-                      channels_last ? ", channels last" : "", gaps ? ", gaps" : "");
+        print_message("%s%s%s%s\n", text, fac_text_if(fac_opencl_of(device)->limits.gpu, ", gpu"),
+                      fac_text_if(channels_last, ", channels last"), fac_text_if(gaps, ", gaps"));
         OK(fac_problem_graph(text, false, &g, &err));
         const fac_case c = { text, -1, 4, t->tolerance };
         assert_true(solve(solver_named(t->solver), g->last, &c, gaps));

@@ -77,10 +77,11 @@ static void winograd_grad_w(void **state) {
     for (int last = 0; last < 2; last++) /* two slices and three */
         for (variant = 3; variant > 1; variant--) {
             const bool two = variant == 2;
+            const int images = two ? 4 : 2;
             channels_last = last;
             snprintf(text, sizeof text,
                      "conv2d_grad_w(f32[%d,7,88,93], f32[%d,18,88,93], f32[18,7,3,3]) pad=1,1,1,1",
-                     two ? 4 : 2, two ? 4 : 2);
+                     images, images);
             if (two && !getenv("FACULA_ALL")) continue;
             /* sums of thousands of terms, where a direct sum that is not cut has 3e-6 */
             assert_true(try_text(sums[!two], text, false, two ? 1e-5 : 4 * winograd_error[1]));

@@ -115,7 +115,8 @@ static void merged(fac_device *d, uint64_t seed) {
         for (int i = 0; i < FIRST; i++) {
             fac_value *z =
                 i ? conv(&b, y[i], 16, 2 * i + 1, 1, 1) : fac_max_pool2d(y[i], 3, 3, NULL);
-            fac_output(b.g, i == 0 ? "a" : i == 1 ? "b" : "c", z);
+            static const char *const names[FIRST] = { "a", "b", "c" };
+            fac_output(b.g, names[i], z);
         }
         fac_tensor *t = random_tensor(seed, 1, fac_shape(2, 24, 11, 14), 1);
         check_network(d, b.g, t, seed);

@@ -317,8 +317,8 @@ static void lost_allocations(void **state) {
     fac_nn_seed(g, 1);
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(32, 64)),
               *lr = fac_input(g, "lr", FAC_F64, (fac_dims){ 0 });
-    for (int i = 0; i < 4; i++)
-        x = fac_tanh(fac_nn_linear(x, i % 2 ? (i > 1 ? "d" : "c") : (i ? "b" : "a"), 64));
+    static const char *const names[4] = { "a", "c", "b", "d" };
+    for (int i = 0; i < 4; i++) x = fac_tanh(fac_nn_linear(x, names[i], 64));
     fac_value *loss = fac_mean(x, (fac_dims){ 0 }, false);
     fac_output(g, "loss", loss);
     fac_sgd(loss, lr, NULL);

@@ -142,7 +142,8 @@ static fac_value *narrowing(builder *b, fac_value *x, int64_t kind) {
     y = fac_relu(conv(b, y, 160, 3, 2, 1));
     if (kind == 1) y = fac_add(fac_relu(conv(b, y, 160, 3, 1, 1)), y);
     if (kind == 2) y = fac_slice(y, 1, 16, 112, 1);
-    y = conv(b, y, 200 + kind, kind ? 3 : 1, kind < 2 ? 1 : 2, 1);
+    static const int kernel[] = { 1, 3, 3 }, stride[] = { 1, 1, 2 };
+    y = conv(b, y, 200 + kind, kernel[kind], stride[kind], 1);
     if (kind < 2) y = fac_max_pool2d(y, 2, 2, &(fac_pool2d_opts){ .stride = { 2, 2 } });
     y = fac_flatten(y, 1);
     y = fac_relu(fac_linear(y, param(b, fac_shape(500, fac_value_type(y).dims.d[1]), 0.03f), NULL));

@@ -174,8 +174,12 @@ static void compare(maker *make, uint64_t s, fac_dims d, const fac_program_opts 
     look.observe = see;
     for (int k = 0; k < 2; k++) {
         look.observe_self = &seen[k];
-        p = run_new(k ? relayed : plain, make, s, &look, x, false, k ? &got : &want);
-        if (k) relay_check_plan(p->last, &(relay_tally){ 0 });
+        if (k) {
+            p = run_new(relayed, make, s, &look, x, false, &got);
+            relay_check_plan(p->last, &(relay_tally){ 0 });
+        } else {
+            p = run_new(plain, make, s, &look, x, false, &want);
+        }
         fac_program_free(p);
     }
     same(&want, &got, "observed runs", s);

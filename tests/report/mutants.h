@@ -176,8 +176,10 @@ static void draw(const fac_type *type, int round, double lo, double hi, bool inf
             x[k] = u < 0.5;
         else if (kind(type->dtype) != 'f')
             x[k] = round % 2 ? floor(s * 1000) : floor(lo + (hi - lo + 1) * u);
+        else if (infinities && k % 3 == 0 && u < 0.3)
+            x[k] = NAN;
         else if (infinities && k % 3 == 0)
-            x[k] = u < 0.3 ? NAN : u < 0.6 ? INFINITY : -INFINITY;
+            x[k] = u < 0.6 ? INFINITY : -INFINITY;
         else if (round % 7 == 0)
             x[k] = lo + (hi - lo) * u;
         else if (round % 7 == 4)

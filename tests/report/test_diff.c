@@ -51,8 +51,8 @@ static fac_graph *network(edit e) {
     p = fac_neg(b);
     if (e != SWAPPED) q = fac_abs(b);
     fac_value *sum = fac_add(p, q);
-    fac_value *c =
-        e == REMOVE ? sum : fac_mul(sum, fac_number(g, FAC_F32, e == CONST ? 0.25 : 0.5));
+    fac_value *c = sum;
+    if (e != REMOVE) c = fac_mul(sum, fac_number(g, FAC_F32, e == CONST ? 0.25 : 0.5));
     fac_value *s = fac_add(e == REWIRE ? a : r, c);
     fac_graph_pop(g);
     fac_output(g, "y", fac_nn_linear(fac_mean(s, fac_shape(2, 3), false), "fc", 5));
@@ -207,7 +207,8 @@ static void long_models_are_compared(void **state) {
         fac_value *v = fac_input(g[k], "x", FAC_F32, fac_shape(4));
         for (int i = 0, number = 0; i < N; i++) {
             if (k && i == OUT) continue;
-            v = i % 3 == 0 ? fac_exp(v) : i % 3 == 1 ? fac_neg(v) : fac_tanh(v);
+            fac_value *(*const ops[])(fac_value *) = { fac_exp, fac_neg, fac_tanh };
+            v = ops[i % 3](v);
             char name[32];
             snprintf(name, sizeof name, "Node_%d", number++);
             v->node->name = fac_arena_text(&g[k]->arena, name);

@@ -67,7 +67,8 @@ static fac_value *shifted(const fac_node *n, fac_value *const in[]) {
         return NULL;
     for (int k = 0; k < axis.n; k++) {
         const int64_t size = n->in[0]->type.dims.d[axis.v[k]];
-        const int by = end.v[k] < size ? 1 : start.v[k] > 0 ? -1 : 0;
+        int by = start.v[k] > 0 ? -1 : 0;
+        if (end.v[k] < size) by = 1;
         if (!by) continue;
         start.v[k] += by;
         end.v[k] += by;

@@ -187,8 +187,8 @@ static fac_value *line_layer(fac_value *x, int k) {
 static void random_weights(fac_graph *g) {
     for (int i = 0; i < (int)g->nparams; i++) {
         const bool positive = strstr(g->params[i]->name, "var") != NULL;
-        fac_tensor *r =
-            random_tensor(g->params[i]->type, positive ? 0.2 : -0.6, positive ? 1.2 : 0.7);
+        const fac_type type = g->params[i]->type;
+        fac_tensor *r = positive ? random_tensor(type, 0.2, 1.2) : random_tensor(type, -0.6, 0.7);
         OK(fac_tensor_write(g->params[i]->tensor, fac_tensor_data(r),
                             fac_type_bytes(&g->params[i]->type), &err));
         fac_tensor_free(r);

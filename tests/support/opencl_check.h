@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "facula/device.h"
+#include "base/optional.h"
 
 #define OPENCL_TRIAL "FACULA_TESTS_TRY_DEVICE"
 extern char **environ;
@@ -70,7 +71,7 @@ static inline int opencl_open_name(const char *name, fac_device **out, fac_error
 static inline int opencl_open(fac_device **out, fac_error *err) {
     const char *which = getenv("FACULA_OPENCL");
     char name[128];
-    snprintf(name, sizeof name, "opencl%s%s", which ? ":" : "", which ? which : "");
+    snprintf(name, sizeof name, "opencl%s%s", fac_text_if(which, ":"), fac_text_or(which, ""));
     return opencl_open_name(name, out, err);
 }
 

@@ -85,12 +85,14 @@ static inline fac_layout place(const fac_dims *d, bool gaps) {
     if (channels_last && d->n >= 3) {
         step = l.stride[1] = 1;
         step *= d->d[1] + (slices ? 8 * (int64_t)(fac_random_bits(seed, ++stream, 0) % 3) : 0);
-        for (int k = d->n - 1; k != 1; k = k == 2 ? 0 : k == 0 ? 1 : k - 1) {
+        for (int k = d->n - 1; k >= 0; k--) {
+            if (k == 1) continue;
             l.stride[k] = step;
             if (d->d[k] >= 0) step *= d->d[k];
         }
     }
-    l.offset = gaps ? 5 : !slices ? 0 : d->n < 3 ? 3 : 8;
+    if (slices) l.offset = d->n < 3 ? 3 : 8;
+    if (gaps) l.offset = 5;
     return l;
 }
 
@@ -248,7 +250,8 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
     for (int i = 0; i < FAC_OFFER_PACKED && i < n->nin; i++)
         if (offer.packed[i])
             o[i].layout = fac_layout_plain(&o[i].type.dims); /* what pack() reads is plain */
-    double tolerance = of_largest ? c->tolerance : c->tolerance > 2e-6 ? 2 * c->tolerance : 2e-6;
+    double tolerance = c->tolerance;
+    if (!of_largest) tolerance = tolerance > 2e-6 ? 2 * tolerance : 2e-6;
     for (int i = 0; i < n->nin + n->nout; i++) {
         if (o[i].type.dtype == FAC_NONE) continue;
         bool in = i < n->nin;

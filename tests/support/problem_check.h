@@ -44,7 +44,8 @@ static inline double problem_number(const problem_check *c, int k, int64_t e, ch
     if (k + 1 == c->infinite && e == 11) return NAN;
     if (kind == 'b') return u < 0.3 ? 0 : 1;
     const double x = c->lo + (c->hi - c->lo) * u;
-    return kind == 'f' ? c->single ? (double)(float)x : x : kind == 'u' ? fabs(rint(x)) : rint(x);
+    if (kind == 'f') return c->single ? (double)(float)x : x;
+    return kind == 'u' ? fabs(rint(x)) : rint(x);
 }
 
 /* The numbers of operand k, drawn once for all devices: to draw them takes longer than most

@@ -72,7 +72,10 @@ static inline void check_move(const fac_type *t, const fac_layout *l, char *laid
             rest /= t->dims.d[k];
         }
         char *at = laid + (size_t)check_place(l, &t->dims, i) * size;
-        memcpy(in ? at : flat + (size_t)e * size, in ? flat + (size_t)e * size : at, size);
+        if (in)
+            memcpy(at, flat + (size_t)e * size, size);
+        else
+            memcpy(flat + (size_t)e * size, at, size);
     }
 }
 

@@ -26,7 +26,9 @@ int main(int argc, char **argv) {
     fac_error err = { FAC_OK, "" };
     if (argc != 4) return 2;
     const int size = atoi(argv[2]);
-    const int width = !strcmp(argv[1], "minilm") ? 384 : !strcmp(argv[1], "encoder") ? 192 : 0;
+    int width = 0;
+    if (!strcmp(argv[1], "minilm")) width = 384;
+    if (!strcmp(argv[1], "encoder")) width = 192;
     const fac_zoo *zoo = width ? NULL : fac_zoo_find(argv[1]);
     if (!width && !zoo) return 2;
     fac_graph *g = fac_graph_new();

@@ -17,6 +17,7 @@
 #include "backends/opencl/device/probe.h"
 #include "backends/wisdom.h"
 #include "base/error.h"
+#include "base/optional.h"
 #include "facula/facula.h"
 #include "lm/session.h"
 #include "plan/plan.h"
@@ -106,8 +107,8 @@ static void print_step(FILE *to, const fac_step *s) {
     static const char *const kinds[] = { "run", "pack", "packs" };
     const fac_problem *q = s->problem;
     fprintf(to, "%s %s:%d %.4g %s%s%s |", kinds[s->kind], s->solver ? s->solver->name : "-",
-            q->variant, s->estimate, s->label ? s->label : "-", s->aside ? " aside" : "",
-            s->relay ? " relay" : "");
+            q->variant, s->estimate, fac_text_or(s->label, "-"), fac_text_if(s->aside, " aside"),
+            fac_text_if(s->relay, " relay"));
     for (int i = 0; i < q->nin; i++) print_layout(to, &q->in[i], &s->in[i]);
     fprintf(to, " ->");
     for (int k = 0; k < q->nout; k++) print_layout(to, &q->out[k], &s->out[k]);

@@ -129,7 +129,10 @@ static void check_xml(const char *s) {
         if (*p != '<' || p[1] == '?') continue;
         const char *end = strchr(p, '>');
         assert_non_null(end);
-        open += p[1] == '/' ? -1 : end[-1] == '/' ? 0 : 1;
+        if (p[1] == '/')
+            open--;
+        else if (end[-1] != '/')
+            open++;
         assert_true(open >= 0);
     }
     assert_int_equal(open, 0);

@@ -1,5 +1,6 @@
 /* The text form of an augmentation: "crop=2,flip,cutout=8". */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
@@ -56,9 +57,10 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static fac_status unknown(const char *name, int length, fac_error *err) {
     fac_text all = { 0 };
     for (int k = 0; k < KINDS; k++) fac_text_print(&all, "%s%s", k ? ", " : "", kinds[k].name);
+    if (length > 99) length = 99;
     fac_status status =
-        fac_raise(err, FAC_E_ARGUMENT, "there is no augmentation \"%.*s\"; there are %s",
-                  length < 99 ? length : 99, name, all.failed ? "others" : all.s);
+        fac_raise(err, FAC_E_ARGUMENT, "there is no augmentation \"%.*s\"; there are %s", length,
+                  name, all.failed ? "others" : all.s);
     fac_text_free(&all);
     return status;
 }
@@ -66,8 +68,7 @@ static fac_status unknown(const char *name, int length, fac_error *err) {
 /* crop of images up to 28 wide is 2 and not 3: digits and clothes fill them. */
 static double usual(const struct kind *k, const fac_dims *item) {
     if (k->usual != SIDE) return k->usual;
-    const double side =
-        item->n == 3 ? (double)(item->d[1] < item->d[2] ? item->d[1] : item->d[2]) : 0;
+    const double side = item->n == 3 ? fmin((double)item->d[1], (double)item->d[2]) : 0;
     const double pixels = side <= 28 && k->set == set_crop ? 2 : (double)(int64_t)(side * k->share);
     return pixels < 1 ? 1 : pixels;
 }

@@ -51,7 +51,8 @@ fac_status fac_image_orient(fac_image *image, int orientation, const char *name,
     bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
     bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
     fac_image turned = { 0 };
-    FAC_TRY(fac_image_new(swap ? h : w, swap ? w : h, name, &turned, err));
+    FAC_TRY(swap ? fac_image_new(h, w, name, &turned, err)
+                 : fac_image_new(w, h, name, &turned, err));
 
     const uint8_t *from = image->rgb;
     for (int y = 0; y < h; y++)

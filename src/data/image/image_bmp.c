@@ -188,8 +188,10 @@ static fac_status read_runs(const bmp *b, fac_image *image, fac_error *err) {
             return bad(b, err, "a run reaches outside the image");
         uint8_t *to = row_of(b, image, y) + 3 * x;
         for (unsigned k = 0; k < n; k++, to += 3) {
-            unsigned v = single ? p[at + (two ? k / 2 : k)] : what;
-            put(b, two ? (k % 2 ? v & 15 : v >> 4) : v, to);
+            const size_t byte = two ? k / 2 : k;
+            unsigned v = single ? p[at + byte] : what;
+            if (two) v = k % 2 ? v & 15 : v >> 4;
+            put(b, v, to);
         }
         x += n;
         at += bytes + bytes % 2;

@@ -55,8 +55,8 @@ fac_status fac_ppm_decode(const fac_image_file *file, fac_image *image, fac_erro
 
     /* a sample takes at least a byte (a digit and a space, if text): nothing is allocated for sizes
      * that cannot be true */
-    int64_t room = (int64_t)(file->bytes - p.at),
-            row = width * (grey ? 1 : 3) * (plain || maxval > 255 ? 2 : 1);
+    const int64_t bytes = plain || maxval > 255 ? 2 : 1;
+    int64_t room = (int64_t)(file->bytes - p.at), row = width * (grey ? 1 : 3) * bytes;
     if (height > (room + plain) / row)
         return fac_raise(err, FAC_E_FORMAT, "%s: P%c: the file is too short for %lld x %lld pixels",
                          file->name, kind, (long long)width, (long long)height);

@@ -74,7 +74,8 @@ static bool make_taps(int in, int out, fac_interpolation how, fac_taps *t) {
 
 static uint8_t round_to_8_bits(int32_t x) {
     x >>= POINT;
-    return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
+    if (x < 0) return 0;
+    return (uint8_t)(x > 255 ? 255 : x);
 }
 
 static void resize_rows(const fac_image *from, const fac_taps *t, fac_image *to) {
@@ -141,8 +142,8 @@ static fac_status resize_nearest(const fac_image *from, fac_image *to, fac_error
 static fac_status resize_axis(const fac_image *from, bool columns, int size, fac_interpolation how,
                               fac_image *to, fac_error *err) {
     int in = columns ? from->height : from->width;
-    FAC_TRY(fac_image_new(columns ? from->width : size, columns ? size : from->height, "resize", to,
-                          err));
+    FAC_TRY(columns ? fac_image_new(from->width, size, "resize", to, err)
+                    : fac_image_new(size, from->height, "resize", to, err));
     if (in == size) {
         memcpy(to->rgb, from->rgb, 3 * (size_t)from->width * (size_t)from->height);
         return FAC_OK;

@@ -73,7 +73,9 @@ fac_status fac_dataset_like(const fac_dataset *d, fac_dataset *out, fac_error *e
 /* Samples from..to of the random order. */
 static fac_status part_of(const fac_dataset *d, uint64_t seed, int64_t from, int64_t to,
                           fac_dataset *out, fac_error *err) {
-    const fac_dtype dtype = d->values ? FAC_F32 : d->tokens ? FAC_I32 : FAC_U8;
+    fac_dtype dtype = FAC_U8;
+    if (d->tokens) dtype = FAC_I32;
+    if (d->values) dtype = FAC_F32;
     FAC_TRY(fac_dataset_new_of(out, to - from, d->item, dtype, "a part of a data set", err));
     FAC_TRY(fac_dataset_like(d, out, err));
     const size_t size = fac_type_bytes(&(fac_type){ dtype, d->item });

@@ -68,8 +68,9 @@ static int64_t no_write(const void *from, int64_t count, void *self) {
 }
 static int64_t seek(int64_t to, int whence, void *self) {
     memory *m = self;
-    const int64_t from = whence == SEEK_CUR ? m->at : whence == SEEK_END ? m->size : 0;
-    const int64_t at = from + to;
+    int64_t at = to;
+    if (whence == SEEK_CUR) at += m->at;
+    if (whence == SEEK_END) at += m->size;
     if (at < 0 || at > m->size) return -1;
     return m->at = at;
 }

@@ -80,7 +80,8 @@ typedef enum kind { U8, S16, S24, S32, F32, F64, NONE } kind;
 static const int widths[] = { 1, 2, 3, 4, 4, 8, 0 };
 
 static kind kind_of(uint32_t tag, uint32_t bits) {
-    if (tag == 3) return bits == 32 ? F32 : bits == 64 ? F64 : NONE;
+    if (tag == 3 && bits == 32) return F32;
+    if (tag == 3) return bits == 64 ? F64 : NONE;
     if (tag != 1 || bits < 1 || bits > 32) return NONE;
     return (kind)((bits + 7) / 8 - 1);
 }

@@ -28,7 +28,9 @@ static int width_of(fac_wav_format f) {
 static void header(bytes *b, const fac_sound *s, fac_wav_format f, uint64_t data) {
     const bool floats = f >= FAC_WAV_F32, large = data > 0xFFFFFF00u;
     const uint32_t align = (uint32_t)(s->channels * width_of(f));
-    const uint64_t all = 4 + 24 + (floats ? 14 : 0) + 8 + data + (data & 1) + (large ? 36 : 0);
+    uint64_t all = 4 + 24 + 8 + data + (data & 1);
+    if (floats) all += 14;
+    if (large) all += 36;
     put_id(b, large ? "RF64" : "RIFF");
     put(b, large ? 0xFFFFFFFF : all, 4);
     put_id(b, "WAVE");

@@ -21,9 +21,9 @@ fac_graph *fac_body_resized(fac_graph *to, const fac_graph *body, fac_type type)
     fac_graph *g = fac_graph_new();
     fac_value *v = g ? fac_input(g, "x0", type.dtype, type.dims) : NULL;
     for (const fac_node *n = body->first; g && n; n = n->next) {
-        fac_value *in[OPERANDS], *out[1];
+        fac_value *in[OPERANDS] = { NULL }, *out[1];
         for (int i = 0; i < n->nin; i++)
-            in[i] = !n->in[i] ? NULL : is_const(n->in[i]) ? fac_const(g, n->in[i]->tensor) : v;
+            if (n->in[i]) in[i] = is_const(n->in[i]) ? fac_const(g, n->in[i]->tensor) : v;
         fac_node_copy(g, n, in, out);
         v = out[0];
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "passes/common/select.h"
+#include "base/optional.h"
 
 enum { PARTS = 64 };
 
@@ -65,7 +66,7 @@ static int split(const char *s, part *to) {
 const char *fac_module_path(fac_arena *a, const fac_node *n) {
     part parts[PARTS], out[PARTS];
     const bool named = n->name && *n->name;
-    int count = split(named ? n->name : n->scope ? n->scope : "", parts);
+    int count = split(named ? n->name : fac_text_or(n->scope, ""), parts);
     if (count && is_operator(parts[count - 1]))
         count--;
     else if (named && count > 1 && is_own(parts[count - 1], n))

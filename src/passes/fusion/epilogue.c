@@ -60,7 +60,10 @@ static int absorbed(const fac_node *n, fac_value *const in[], int i) {
 static fac_value *rebuilt(fac_graph *body, const fac_node *f, int k, fac_value *value) {
     fac_value *ops[OPERANDS] = { NULL }, *made[1];
     for (int i = 0; i < f->nin; i++)
-        ops[i] = i == k ? value : f->in[i] ? fac_const(body, f->in[i]->tensor) : NULL;
+        if (i == k)
+            ops[i] = value;
+        else if (f->in[i])
+            ops[i] = fac_const(body, f->in[i]->tensor);
     fac_node_copy(body, f, ops, made);
     return made[0];
 }

@@ -91,7 +91,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         }
     if (!p || fac_dims_count(dims) <= 0) return false;
     for (int i = 0; i < n->nin; i++) {
-        args[i] = i == at ? p : in[i] ? operand(in[i], dims, &p->type.dims) : NULL;
+        args[i] = i == at ? p : NULL;
+        if (in[i] && i != at) args[i] = operand(in[i], dims, &p->type.dims);
         if (in[i] && !args[i]) return false;
     }
     fac_node_copy(to, n, args, made);

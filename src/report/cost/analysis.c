@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/optional.h"
 #include "op_list.h"
 #include "passes/passes.h"
 #include "ops/flow.h"
@@ -137,8 +138,8 @@ static void forget_here(owner *o, const fac_value *v) {
 static const char *attrs_text(fac_arena *a, const fac_node *n) {
     fac_text text = { 0 };
     fac_attrs_print(n->op, n->attrs, &text);
-    const char *copy =
-        text.failed ? NULL : fac_arena_text(a, text.s ? text.s + (text.s[0] == ' ') : "");
+    const char *all = fac_text_or(text.s, "");
+    const char *copy = text.failed ? NULL : fac_arena_text(a, all + (all[0] == ' '));
     fac_text_free(&text);
     return copy;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
+#include "base/optional.h"
 #include "report/diff/match.h"
 #include "tensor/tensor_internal.h"
 
@@ -15,7 +16,7 @@ static fac_status plain(const fac_tensor *t, fac_tensor **out, fac_error *err) {
 
 static bool texts_equal(const char *const *x, const char *const *y, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(x[i] ? x[i] : "", y[i] ? y[i] : "")) return false;
+        if (strcmp(fac_text_or(x[i], ""), fac_text_or(y[i], ""))) return false;
     return true;
 }
 

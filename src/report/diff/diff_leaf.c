@@ -10,10 +10,13 @@
 static fac_status tell_leaf(fac_teller *t, fac_change_of of, const fac_value *x,
                             const fac_value *y) {
     fac_text text = { 0 };
-    fac_change c = { .of = of, .a = x ? x->name : NULL, .b = y ? y->name : NULL };
-    c.kind = !x ? FAC_ADDED : !y ? FAC_REMOVED : FAC_CHANGED;
+    fac_change c = { .of = of, .kind = FAC_CHANGED };
+    if (x) c.a = x->name;
+    if (y) c.b = y->name;
     if (!x || !y) {
-        fac_type_print((x ? x : y)->graph, &(x ? x : y)->type, &text);
+        const fac_value *alone = x ? x : y;
+        c.kind = x ? FAC_REMOVED : FAC_ADDED;
+        fac_type_print(alone->graph, &alone->type, &text);
         return fac_tell(t, c, &text);
     }
     if (!fac_same_type(x, y)) fac_say_types(&text, x, y);

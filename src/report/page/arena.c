@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include "base/memory.h"
+#include "base/optional.h"
 #include "report/page/page_internal.h"
 
 enum { MOST = 600 }; /* boxes: the largest */
@@ -29,8 +30,9 @@ static void box(fac_text *to, const fac_memory_facts *f, const fac_arena_part *p
              "steps %d to %d</title></rect>\n",
              p->scratch ? "scratch" : "value", left + across * p->first,
              head + high - up * (double)(p->at + p->bytes), across * (last - p->first + 1),
-             up * (double)p->bytes, p->scratch ? "scratch of " : "", p->made_by ? p->made_by : "?",
-             fac_bytes_text((double)p->bytes, text, sizeof text), (double)p->at, p->first, last);
+             up * (double)p->bytes, fac_text_if(p->scratch, "scratch of "),
+             fac_text_or(p->made_by, "?"), fac_bytes_text((double)p->bytes, text, sizeof text),
+             (double)p->at, p->first, last);
 }
 
 bool fac_section_arena(fac_text *to, const fac_page *r) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "facula/op.h"
+#include "base/optional.h"
 #include "facula/version.h"
 #include "report/page/page_internal.h"
 #include "page_css.h"
@@ -51,7 +52,7 @@ void fac_page_end(fac_text *to, const fac_page *r) {
         "<div id=\"tip\" role=\"status\" hidden></div>\n<aside id=\"facts\" aria-live=\"polite\" "
         "hidden></aside>\n"
         "<script nonce=\"facula\">\n",
-        r->stamp ? " on " : "", r->stamp ? r->stamp : "");
+        fac_text_if(r->stamp, " on "), fac_text_or(r->stamp, ""));
     fac_text_add(to, fac_page_js);
     fac_text_add(to, "</script>\n</body>\n</html>\n");
 }

@@ -19,7 +19,9 @@ static double y_of(const fac_page *r, double bytes) {
 /* 1, 2 or 5 times a power of ten: about four lines up to the highest. */
 static double raster(double most) {
     const double power = pow(10, floor(log10(most / 4))), x = most / 4 / power;
-    return power * (x < 1.5 ? 1 : x < 3.5 ? 2 : x < 7.5 ? 5 : 10);
+    if (x < 1.5) return power;
+    if (x < 3.5) return 2 * power;
+    return power * (x < 7.5 ? 5 : 10);
 }
 
 static void axes(fac_text *to, const fac_page *r) {

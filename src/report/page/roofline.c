@@ -184,9 +184,10 @@ static void dots(fac_text *to, chart *c) {
         if (!free_place) continue;
         at[labels][0] = x;
         at[labels++][1] = y;
-        const bool outside = x > wide - 180;
-        fac_page_svg_text(to, "name", outside ? x + r : x, y + r + 14, outside ? "end" : "middle",
-                          d->name);
+        if (x > wide - 180)
+            fac_page_svg_text(to, "name", x + r, y + r + 14, "end", d->name);
+        else
+            fac_page_svg_text(to, "name", x, y + r + 14, "middle", d->name);
     }
 }
 

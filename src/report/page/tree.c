@@ -2,6 +2,7 @@
  * folds, sorts and searches it. */
 #include <stdio.h>
 #include "report/page/page_internal.h"
+#include "base/optional.h"
 
 enum { ROWS = 8000 };
 
@@ -10,15 +11,16 @@ static void row(fac_text *to, const fac_page *r, const fac_branch *b, int depth)
     const fac_graph *g = fac_analysis_graph(r->a);
     const double bytes = b->read + b->activations + b->weights;
     char text[256];
+    const char *key = l && !b->child ? l->name : b->name;
+    const char *kind = l ? l->kind : "";
     fac_html(to,
              "<tr data-d=\"%d\" class=\"%s\" data-key=\"%s\"><th scope=\"row\" "
              "style=\"--d:%d\"><span>%s</span></th>",
-             depth, b->child ? "group" : "leaf", l && !b->child ? l->name : b->name, depth,
-             b->name);
+             depth, b->child ? "group" : "leaf", key, depth, b->name);
     if (l && b->calls > 1)
         fac_html(to, "<td>%s \xc3\x97%d</td>", l->kind, b->calls);
     else
-        fac_html(to, "<td>%s</td>", b->of_class ? b->of_class : l ? l->kind : "");
+        fac_html(to, "<td>%s</td>", fac_text_or(b->of_class, kind));
     const fac_layer *made = l ? l : b->final; /* a container gives what its last layer makes */
     fac_html(to, "<td>%s</td>", made ? fac_page_dims(g, &made->out, text, sizeof text) : "");
     fac_page_cell_number(to, b->params,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/optional.h"
 #include "facula/report/activations.h"
 #include "facula/program.h"
 #include "report/cost/channels.h"
@@ -158,7 +159,7 @@ static label label_of(const fac_activations *a, const fac_hooked *h, int k, char
     if (l) return *l;
     snprintf(text, 300, k ? "%s.%d" : "%s", name, k);
     snprintf(path, 300, k ? "%s.%d" : "%s", whole, k);
-    return (label){ text, n->scope ? n->scope : "",    own ? own : text,
+    return (label){ text, fac_text_or(n->scope, ""),   fac_text_or(own, text),
                     path, fac_channel_axis(n->out[k]), n };
 }
 

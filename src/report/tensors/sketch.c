@@ -11,7 +11,9 @@ static int place_of(double x, int *cell) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     const int row = (int)(bits >> 52 & 2047) - 1023 - FAC_LOWEST;
-    *cell = row < 0 ? 0 : row >= FAC_ROWS ? FAC_CELLS - 1 : (int)(bits >> 46 & (FAC_CELLS - 1));
+    *cell = (int)(bits >> 46 & (FAC_CELLS - 1));
+    if (row < 0) *cell = 0;
+    if (row >= FAC_ROWS) *cell = FAC_CELLS - 1;
     return (int)fac_clamp(row, 0, FAC_ROWS - 1);
 }
 
@@ -33,6 +35,11 @@ void fac_sketch_clear(fac_sketch *s) {
     *s = (fac_sketch){ 0 };
 }
 
+/* How many numbers fell into a place whose row may not be there. */
+static uint64_t count_at(const uint64_t *row, int place) {
+    return row ? row[place % FAC_CELLS] : 0;
+}
+
 /* Of the magnitudes in a cell. */
 static fac_cell cell_at(int place, uint64_t n) {
     const double one = ldexp(1, place / FAC_CELLS + FAC_LOWEST), step = one / FAC_CELLS;
@@ -48,7 +55,7 @@ bool fac_sketch_next(const fac_sketch *s, int *at, fac_cell *out) {
         const int k = *at, negative = k < SIDE, place = negative ? SIDE - 1 - k : k - SIDE - 1;
         const uint64_t *row = k == SIDE ? NULL : s->row[negative][place / FAC_CELLS];
         *at += row || k == SIDE ? 1 : FAC_CELLS;
-        const uint64_t n = k == SIDE ? s->zeros : row ? row[place % FAC_CELLS] : 0;
+        const uint64_t n = k == SIDE ? s->zeros : count_at(row, place);
         if (!n) continue;
         *out = k == SIDE ? (fac_cell){ 0, 0, n } : cell_at(place, n);
         if (negative) *out = (fac_cell){ -out->hi, -out->lo, n };
@@ -66,8 +73,7 @@ bool fac_sketch_next_size(const fac_sketch *s, int *at, fac_cell *out) {
             return true;
         }
         const uint64_t *plus = s->row[0][place / FAC_CELLS], *minus = s->row[1][place / FAC_CELLS];
-        const uint64_t n =
-            (plus ? plus[place % FAC_CELLS] : 0) + (minus ? minus[place % FAC_CELLS] : 0);
+        const uint64_t n = count_at(plus, place) + count_at(minus, place);
         if (!plus && !minus) *at += FAC_CELLS - 1;
         if (!n) continue;
         *out = cell_at(place, n);

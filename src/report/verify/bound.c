@@ -100,7 +100,8 @@ static fac_value *moved_error(fac_bounds *b, fac_graph *to, const fac_node *n,
                           !(fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST | FAC_SHAPE_ONLY));
         if (!data && e && !(fac_port_flags(n, i) & FAC_SHAPE_ONLY)) return fac_bound_unknown(b, n);
         any |= data && e;
-        args[i] = !in[i] ? NULL : !data ? in[i] : e ? e : zeros_like(wide(in[i]));
+        args[i] = in[i];
+        if (data) args[i] = e ? e : zeros_like(wide(in[i]));
     }
     if (!any) return NULL;
     fac_node_copy(to, n, args, e_out);

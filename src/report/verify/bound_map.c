@@ -79,8 +79,9 @@ fac_value *fac_bound_pick(fac_bounds *b, const fac_node *n, fac_value *const in[
     if (first && fac_bound_of(b, in[0])) return fac_bound_unknown(b, n);
     if (!ea && !eb) return NULL;
     fac_value *zeros = zeros_like(wide(y)); /* y is as large as all operands together */
-    if (first) return fac_where(in[0], ea ? ea : zeros, eb ? eb : zeros);
-    return fac_max(fac_max(ea ? ea : zeros, eb ? eb : zeros), zeros);
+    if (!ea) ea = zeros;
+    if (!eb) eb = zeros;
+    return first ? fac_where(in[0], ea, eb) : fac_max(fac_max(ea, eb), zeros);
 }
 
 fac_value *fac_bound_prelu(fac_bounds *b, const fac_node *n, fac_value *const in[], fac_value *y) {

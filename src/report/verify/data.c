@@ -376,7 +376,7 @@ fac_status fac_verify_data(fac_trial *t, fac_data *out) {
                       : few_numbers(t->a.graph) ? MANY_ROUNDS
                                                 : FAC_INPUT_KINDS;
     *out = (fac_data){ .is = FAC_DATA_AGREES };
-    fac_status status = rounds_of(&d, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : usual, macs);
+    fac_status status = rounds_of(&d, fac_rounds_wanted(t, usual), macs);
     fac_data_drop(&d);
     return status;
 }

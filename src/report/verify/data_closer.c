@@ -68,7 +68,7 @@ static fac_status change(const look *l, int r, int s, size_t k, bool *differs) {
             by[1] = b;
         }
     }
-    if (*differs || !(off > SHARE * most + EPSILON * size)) return FAC_OK;
+    if (*differs || !(off > SHARE * most + EPSILON * size + FAC_UNDERFLOW)) return FAC_OK;
     *differs = true;
     d->t->v->round = s;
     fac_verdict_say(d->t->v, FAC_DIFFERENT,

@@ -307,7 +307,7 @@ static fac_status judge(fac_trial *t, const fac_graph *a, const fac_graph *b) {
     case FAC_VERIFY_EXACT:
         return exact(t);
     case FAC_VERIFY_BOUND:
-        return bounded(t, t->o->n ? 1 : t->o->rounds > 0 ? t->o->rounds : BOUND_ROUNDS);
+        return bounded(t, fac_rounds_wanted(t, BOUND_ROUNDS));
     case FAC_VERIFY_DATA: {
         fac_data d;
         return real_numbers(t, &d);

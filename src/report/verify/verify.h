@@ -36,6 +36,12 @@ typedef struct fac_trial {
     fac_tensor **beside;
 } fac_trial;
 
+/* Data that were given are one round. */
+static inline int fac_rounds_wanted(const fac_trial *t, int usual) {
+    if (t->o->n) return 1;
+    return t->o->rounds > 0 ? t->o->rounds : usual;
+}
+
 /* ---- compare.c ---- */
 
 /* unbounded: differences that no finite bound says anything of; they are not in count.  sizes: the

@@ -141,6 +141,9 @@ static fac_status line(machine *m, const char **text, size_t *n) {
     return FAC_OK;
 }
 
+/* How much of a name of n bytes a message holds. */
+static int shown(size_t n) { return n < 99 ? (int)n : 99; }
+
 static fac_status push_global(machine *m) {
     const char *module, *name;
     size_t a, b;
@@ -149,8 +152,8 @@ static fac_status push_global(machine *m) {
     const int row = fac_pickle_name_find(module, a, name, b);
     if (row < 0)
         return fac_raise(m->err, FAC_E_UNSUPPORTED,
-                         "a pickle that uses %.*s.%.*s: refused, for it could run code",
-                         a < 99 ? (int)a : 99, module, b < 99 ? (int)b : 99, name);
+                         "a pickle that uses %.*s.%.*s: refused, for it could run code", shown(a),
+                         module, shown(b), name);
     value *v = fac_pickle_make(m, FAC_PICKLE_GLOBAL);
     if (!v) return fac_pickle_no_memory(m);
     v->text = fac_pickle_name_at(row)->name;

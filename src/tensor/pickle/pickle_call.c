@@ -55,7 +55,8 @@ static fac_status rebuild_tensor(machine *m, const value *a, bool typed, value *
         known &= fac_pickle_is(type, FAC_PICKLE_GLOBAL) && type->i == FAC_PICKLE_TYPE &&
                  a->item[0]->dtype == FAC_U8;
     if (known && a->item[2]->n > FAC_DIMS) return other(m, "more than 8 dims", true, out);
-    const value *element = typed ? type : known ? a->item[0] : NULL;
+    const value *element = known ? a->item[0] : NULL;
+    if (typed) element = type;
     if (known && element->dtype == FAC_NONE)
         return other(m, fac_pickle_name_at(element->row)->what, true, out);
     value *v = fac_pickle_make(m, FAC_PICKLE_TENSOR);
