@@ -84,7 +84,10 @@ set(calls "printf|puts|putchar|abort|exit|malloc|calloc|realloc|free|strdup")
 forbid("${root}/src/*.c" "(^|[^a-z_>.])(${calls})\\(" "/src/base/memory\\.c$" "not in the library")
 # devices know nothing of each other; what they share is in src/backends itself
 forbid("${root}/src/backends/opencl/*.[ch]" "#include \"backends/cpu/" "^$" "opencl includes nothing of the cpu")
-forbid("${root}/src/backends/cpu/*.[ch]" "#include \"backends/opencl/" "^$" "the cpu includes nothing of opencl")
+forbid("${root}/src/backends/cpu/*.[ch]" "#include \"backends/(gpu|opencl)/" "^$" "the cpu includes nothing of GPUs")
+# what plans for GPUs knows facts of a device and no driver: neither OpenCL's types nor kernels' texts
+forbid("${root}/src/backends/gpu/*.[ch]" "#include \"backends/(opencl|cpu)/|#include \"cl_|CL/|fac_opencl|[^a-z_](cl_[a-z]+|fac_cl_)"
+  "^$" "gpu knows of limits.h only")
 # ops are known by their descriptors: FAC_IS(n, conv2d), &fac_op_conv2d; names are for files and people
 set(by_name "str(n?)cmp\\([^\"]*op->name, *\"|fac_op_find\\(\"|fac_node_is\\(|[.]op = \"")
 forbid("${root}/src/*.c;${root}/src/*.h" "${by_name}" "/src/(ops|onnx)/"

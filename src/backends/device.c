@@ -14,7 +14,8 @@ fac_status fac_device_open(const char *name, const fac_device_opts *opts, fac_de
         size_t n = strlen((*b)->name);
         if (strncmp(name, (*b)->name, n) || (name[n] && name[n] != ':')) continue;
         fac_device *d;
-        FAC_TRY((*b)->open(name[n] ? name + n + 1 : "", opts ? opts : &none, &d, err));
+        const char *which = name[n] ? name + n + 1 : "";
+        FAC_TRY((*b)->open(which, opts ? opts : &none, &d, err));
         fac_status status = fac_device_settle(d, err);
         if (status)
             fac_device_free(d);

@@ -26,8 +26,12 @@ void fac_copy_layout(const fac_type *type, const void *from, const fac_layout *a
     /* the last dim as a run unless it is the blocked axis */
     int last = rank - 1;
     bool run = rank > 0 && !(a->block && a->axis == last) && !(b->block && b->axis == last);
-    int64_t n = run ? d->d[last] : 1, sa = run ? a->stride[last] : 0,
-            sb = run ? b->stride[last] : 0;
+    int64_t n = 1, sa = 0, sb = 0;
+    if (run) {
+        n = d->d[last];
+        sa = a->stride[last];
+        sb = b->stride[last];
+    }
     for (;;) {
         const char *x = (const char *)from + (size_t)place(a, rank, index) * size;
         char *y = (char *)to + (size_t)place(b, rank, index) * size;

@@ -77,7 +77,8 @@ FAC_MATHF float fac_logf(float x) {
     y = n * 0.693359375f + (f + y);
     y = x == INFINITY ? x : y;
     y = x == 0.0f ? -INFINITY : y;
-    return x < 0.0f ? NAN : x != x ? x : y;
+    y = x < 0.0f ? NAN : y;
+    return x != x ? x : y;
 }
 
 /* e^x - 1 without cancellation: below 0.34 the polynomial of fac_expf, above the difference. */

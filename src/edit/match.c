@@ -27,6 +27,10 @@ static bool near_reals(const fac_reals *p, const fac_reals *q) {
     return p->n == q->n;
 }
 
+/* The number that x stands for: zero is what zero_means says. */
+static int64_t int_of(const fac_attr *a, int64_t x) { return x ? x : (int64_t)a->zero_means; }
+static double real_of(const fac_attr *a, double x) { return x != 0 ? x : a->zero_means; }
+
 static bool same(const fac_attr *a, const void *p, const void *q) {
     const int count = a->count ? a->count : 1;
     const char *s, *t;
@@ -34,13 +38,13 @@ static bool same(const fac_attr *a, const void *p, const void *q) {
     case FAC_A_INT:
         for (int k = 0; k < count; k++) {
             const int64_t x = ((const int64_t *)p)[k], y = ((const int64_t *)q)[k];
-            if ((x ? x : (int64_t)a->zero_means) != (y ? y : (int64_t)a->zero_means)) return false;
+            if (int_of(a, x) != int_of(a, y)) return false;
         }
         return true;
     case FAC_A_REAL:
         for (int k = 0; k < count; k++) {
             const double x = ((const double *)p)[k], y = ((const double *)q)[k];
-            if (!near(x != 0 ? x : a->zero_means, y != 0 ? y : a->zero_means)) return false;
+            if (!near(real_of(a, x), real_of(a, y))) return false;
         }
         return true;
     case FAC_A_FLAG:

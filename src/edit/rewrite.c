@@ -8,6 +8,7 @@
  * before the end. */
 #include <string.h>
 #include "base/error.h"
+#include "base/clamp.h"
 #include "base/memory.h"
 #include "edit/rules.h"
 #include "graph/build.h"
@@ -209,7 +210,7 @@ fac_status fac_graph_rewritten(const fac_graph *g, const fac_rules *r, int limit
                                fac_rule_report *report, fac_graph **out, fac_error *err) {
     fac_error own = { 0 };
     rewrite w = { .g = fac_graph_clone(g), .rules = r, .err = &own };
-    w.left = limit > 0 ? limit : g->nodes > INT32_MAX / 4 - 1000 ? INT32_MAX : 4 * g->nodes + 1000;
+    w.left = limit > 0 ? limit : (int)fac_clamp(4 * (int64_t)g->nodes + 1000, 0, INT32_MAX);
     w.report = fac_alloc(r->n + 1, sizeof *w.report);
     fac_status status = w.g && w.report ? fac_graph_check(w.g, &own)
                                         : fac_raise(&own, FAC_E_NOMEM, "no memory for a graph");

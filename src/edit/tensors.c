@@ -167,8 +167,8 @@ static const char *name_of(fac_graph *to, const fac_node *n, int k, fac_value *c
         if (in[i] && in[i]->leaf != FAC_CONST) from = in[i]->name;
     const size_t length = from ? strlen(from) : 0;
     const bool folded = length > 7 && !strcmp(from + length - 7, ".folded");
-    const char *want =
-        folded ? from : fac_arena_print(&to->arena, "%s.folded", from ? from : n->op->name);
+    const char *want = from;
+    if (!folded) want = fac_arena_print(&to->arena, "%s.folded", from ? from : n->op->name);
     return want ? fac_graph_fresh(to, want) : NULL;
 }
 

@@ -192,7 +192,9 @@ static fac_status parse_numbers(fac_lexer *l, const fac_attr *a, void *at) {
     fac_dims *dims = a->kind == FAC_A_DIMS ? at : NULL;
     fac_reals *list = a->kind == FAC_A_REALS ? at : NULL;
     const bool real = list || a->kind == FAC_A_REAL;
-    const int most = dims ? FAC_DIMS : list ? FAC_REALS : length_of(a);
+    int most = length_of(a);
+    if (dims) most = FAC_DIMS;
+    if (list) most = FAC_REALS;
     int64_t *ints = dims ? dims->d : at;
     double *reals = list ? list->v : at;
     int n = 0;

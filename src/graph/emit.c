@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
+#include "base/optional.h"
 #include "graph/build.h"
 #include "graph/rankless.h"
 #include "op_list.h"
@@ -45,9 +46,9 @@ bool fac_fail(fac_node *n, fac_status status, const char *format, ...) {
     const int ports = port_count(n->op->in);
     for (int i = 0; i < n->nin && types.n < 300; i++)
         if (n->in[i]) print_operand(n, i, ports, &types);
-    const char *dot = n->scope && n->name ? "." : "", *scope = n->scope ? n->scope : "",
-               *own = n->name ? n->name : "";
-    snprintf(name, sizeof name, "%s%s%s%s", scope, dot, own, *scope || *own ? ": " : "");
+    const char *scope = fac_text_or(n->scope, ""), *own = fac_text_or(n->name, "");
+    snprintf(name, sizeof name, "%s%s%s%s", scope, fac_text_if(n->scope && n->name, "."), own,
+             fac_text_if(*scope || *own, ": "));
     fac_raise(&g->error, status, types.n && !types.failed ? "%s%s: %s (%s)" : "%s%s: %s%s", name,
               n->op->name, what, types.n && !types.failed ? types.s : "");
     fac_text_free(&types);

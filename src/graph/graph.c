@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/optional.h"
 #include "base/spare.h"
 #include "graph/build.h"
 
@@ -326,7 +327,7 @@ const char *fac_node_label(const fac_node *n, char *to, size_t size) {
     if (n->name)
         snprintf(to, size, "%s", n->name);
     else
-        snprintf(to, size, "%s%s%s_%u", n->scope ? n->scope : "", n->scope ? "." : "", n->op->name,
-                 (unsigned)n->id);
+        snprintf(to, size, "%s%s%s_%u", fac_text_or(n->scope, ""), fac_text_if(n->scope, "."),
+                 n->op->name, (unsigned)n->id);
     return to;
 }

@@ -30,8 +30,10 @@ static bool broadcast_dim(fac_graph *g, int64_t a, int64_t b, int64_t *out) {
         *out = b;
     else if (a >= 0 && b >= 0)
         return false;
+    else if (a >= 0)
+        *out = a;
     else
-        *out = a >= 0 ? a : b >= 0 ? b : fac_symbol(g, NULL);
+        *out = b >= 0 ? b : fac_symbol(g, NULL);
     return true;
 }
 
@@ -52,8 +54,9 @@ bool fac_broadcast(fac_node *n, const fac_dims *a, const fac_dims *b, fac_dims *
     fac_dims r = { .n = a->n > b->n ? a->n : b->n };
     for (int k = 0; k < r.n; k++) { /* aligned at the last dim */
         const int i = a->n - 1 - k, j = b->n - 1 - k;
-        if (broadcast_dim(n->graph, i < 0 ? 1 : a->d[i], j < 0 ? 1 : b->d[j], &r.d[r.n - 1 - k]))
-            continue;
+        const int64_t of_a = i < 0 ? 1 : a->d[i];
+        const int64_t of_b = j < 0 ? 1 : b->d[j];
+        if (broadcast_dim(n->graph, of_a, of_b, &r.d[r.n - 1 - k])) continue;
         fac_text t = { 0 };
         print_dims(n->graph, a, &t);
         fac_text_add(&t, " and ");

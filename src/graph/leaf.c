@@ -1,16 +1,25 @@
 /* Where data enters a graph: inputs, parameters, states and constants. */
 #include <string.h>
 #include "base/memory.h"
+#include "base/optional.h"
 #include "graph/build.h"
 
 /* Where a leaf is listed. */
 static fac_value ***list_of(fac_graph *g, fac_leaf leaf, size_t **count, size_t **room) {
-    *count = leaf == FAC_INPUT ? &g->ninputs : leaf == FAC_CONST ? &g->nconsts : &g->nparams;
-    *room = leaf == FAC_INPUT   ? &g->room_inputs
-            : leaf == FAC_CONST ? &g->room_consts
-                                : &g->room_params;
-    if (leaf == FAC_INPUT) return &g->inputs;
-    return leaf == FAC_CONST ? &g->consts : &g->params;
+    switch (leaf) {
+    case FAC_INPUT:
+        *count = &g->ninputs;
+        *room = &g->room_inputs;
+        return &g->inputs;
+    case FAC_CONST:
+        *count = &g->nconsts;
+        *room = &g->room_consts;
+        return &g->consts;
+    default:
+        *count = &g->nparams;
+        *room = &g->room_params;
+        return &g->params;
+    }
 }
 
 fac_value *fac_leaf_new(fac_graph *g, fac_leaf leaf, const char *name, fac_type type,
@@ -38,7 +47,7 @@ fac_value *fac_leaf_new(fac_graph *g, fac_leaf leaf, const char *name, fac_type 
             g, FAC_E_SHAPE,
             "%s '%s': %s is no shape: at most %d dims, each a size or a fac_symbol of this graph, "
             "and fewer than 2^56 elements",
-            kind[leaf], name ? name : "", text.n ? text.s : "that", FAC_DIMS);
+            kind[leaf], fac_text_or(name, ""), text.n ? text.s : "that", FAC_DIMS);
         fac_text_free(&text);
         return NULL;
     }

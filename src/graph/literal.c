@@ -141,7 +141,9 @@ static fac_status read_element(fac_lexer *l, fac_graph *g, fac_dtype dtype, elem
 static fac_status make_tensor(fac_lexer *l, const fac_type *type, const elements *e,
                               fac_tensor **out) {
     const char kind = fac_dtype_get(type->dtype)->kind;
-    const fac_dtype wide = kind == 't' ? FAC_TEXT : kind == 'f' ? FAC_F64 : FAC_I64;
+    fac_dtype wide = FAC_I64;
+    if (kind == 't') wide = FAC_TEXT;
+    if (kind == 'f') wide = FAC_F64;
     fac_tensor *t = NULL, *narrow = NULL;
     fac_status s = fac_tensor_new(NULL, wide, type->dims, &t, l->err);
     if (!s) s = fac_tensor_write(t, &e->x, (size_t)e->n * 8, l->err);

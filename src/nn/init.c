@@ -47,12 +47,13 @@ static fans fans_of(const fac_dims *d) {
 static fac_init resolved(const fac_init *init, const fac_dims *dims) {
     fac_init r = *init;
     const bool kaiming = r.kind == FAC_INIT_KAIMING_UNIFORM || r.kind == FAC_INIT_KAIMING_NORMAL;
-    const double gain = r.gain != 0 ? r.gain : kaiming ? M_SQRT2 : 1;
+    double gain = kaiming ? M_SQRT2 : 1;
+    if (r.gain != 0) gain = r.gain;
     if (r.std == 0) r.std = 1;
     if (r.kind < FAC_INIT_XAVIER_UNIFORM || r.kind > FAC_INIT_KAIMING_NORMAL) return r;
     const fans f = fans_of(dims);
-    const double std =
-        kaiming ? gain / sqrt(r.fan_out ? f.out : f.in) : gain * sqrt(2 / (f.in + f.out));
+    double std = gain * sqrt(2 / (f.in + f.out));
+    if (kaiming) std = gain / sqrt(r.fan_out ? f.out : f.in);
     if (r.kind == FAC_INIT_XAVIER_NORMAL || r.kind == FAC_INIT_KAIMING_NORMAL)
         return (fac_init){ FAC_INIT_NORMAL, .std = std };
     return (fac_init){ FAC_INIT_UNIFORM, .low = -sqrt(3.0) * std, .high = sqrt(3.0) * std };

@@ -70,9 +70,11 @@ fac_value *fac_nn_group_norm(fac_value *x, const char *name, int groups,
                              const fac_nn_norm_opts *opts) {
     if (x->graph->error.status) return x->graph->poison;
     fac_graph_push(x->graph, name);
-    fac_value *y = groups > 0 ? over_channels(x, groups, opts ? opts : &defaults)
-                              : fac_graph_raise(x->graph, FAC_E_ARGUMENT, "%s: %d groups",
-                                                x->graph->scope, groups);
+    fac_value *y;
+    if (groups > 0)
+        y = over_channels(x, groups, opts ? opts : &defaults);
+    else
+        y = fac_graph_raise(x->graph, FAC_E_ARGUMENT, "%s: %d groups", x->graph->scope, groups);
     fac_graph_pop(x->graph);
     return y;
 }

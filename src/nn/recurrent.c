@@ -97,7 +97,8 @@ static fac_nn_recurrent build(fac_value *x, const char *name, cell kind, int hid
     fac_graph *g = x->graph;
     if (g->error.status) return (fac_nn_recurrent){ g->poison, g->poison, g->poison };
     const fac_nn_recurrent_opts *o = opts ? opts : &defaults;
-    const stack s = { kind, hidden, o->layers ? o->layers : 1, o->bidirectional ? 2 : 1, o };
+    const int layers = o->layers ? o->layers : 1;
+    const stack s = { kind, hidden, layers, o->bidirectional ? 2 : 1, o };
     fac_graph_push(g, name);
     fac_nn_recurrent r = all_layers(x, &s);
     fac_graph_pop(g);

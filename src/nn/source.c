@@ -1,5 +1,6 @@
 /* Where parameters come from: a source (a file of weights, an importer) or, without one, a seed. */
 #include "nn/nn_internal.h"
+#include "base/optional.h"
 
 void fac_nn_source(fac_graph *g, fac_source *source, void *self) {
     g->source = source;
@@ -30,7 +31,7 @@ static fac_value *leaf(fac_graph *g, fac_leaf kind, const char *name, fac_type t
         fac_type_print(g, &type, &want);
         fac_type_print(g, &given, &have);
         fac_graph_raise(g, FAC_E_SHAPE, "parameter %s: expected %s, its source gave %s", name,
-                        want.s ? want.s : "", have.s ? have.s : "");
+                        fac_text_or(want.s, ""), fac_text_or(have.s, ""));
         fac_text_free(&want);
         fac_text_free(&have);
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/optional.h"
 #include "nn/nn_internal.h"
 
 enum { NAMED = 3 }; /* names of each kind in a message */
@@ -60,8 +61,8 @@ void fac_nn_match_unknown(fac_nn_match *m, const char *unused) {
 
 static void describe(fac_text *to, const fac_nn_list *l, const char *what) {
     if (!l->n) return;
-    fac_text_print(to, "%s %d %s (%s%s)", to->n ? ";" : "", l->n, what,
-                   l->names.s ? l->names.s : "", l->n > NAMED ? ", ..." : "");
+    fac_text_print(to, "%s %d %s (%s%s)", fac_text_if(to->n, ";"), l->n, what,
+                   fac_text_or(l->names.s, ""), fac_text_if(l->n > NAMED, ", ..."));
 }
 
 fac_status fac_nn_match_report(const fac_nn_match *m, const char *who, bool loose, fac_error *err) {

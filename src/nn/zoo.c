@@ -1,6 +1,7 @@
 /* The zoo: well-known networks by name, and their weights by parameter name. */
 #include <string.h>
 #include "base/error.h"
+#include "base/optional.h"
 #include "facula/nn/zoo.h"
 #include "nn/nn_internal.h"
 #include "nn/zoo/zoo_internal.h"
@@ -94,7 +95,7 @@ static fac_status raise_unknown(const char *name, fac_error *err) {
     for (const fac_zoo *z = fac_zoo_models; z->name; z++) fac_text_print(&names, " %s", z->name);
     fac_status status =
         fac_raise(err, FAC_E_ARGUMENT, "there is no network '%s' in the zoo; there are:%s",
-                  name ? name : "", names.s ? names.s : "");
+                  fac_text_or(name, ""), fac_text_or(names.s, ""));
     fac_text_free(&names);
     return status;
 }

@@ -34,11 +34,18 @@ static fac_status constant_of(fac_import *im, const fac_proto_attr *a, int64_t k
     bool texts = kind == FAC_PROTO_STRING || kind == FAC_PROTO_STRINGS;
     bool reals = kind == FAC_PROTO_FLOAT || kind == FAC_PROTO_FLOATS;
     bool one = kind == FAC_PROTO_FLOAT || kind == FAC_PROTO_INT || kind == FAC_PROTO_STRING;
-    fac_dtype dtype = texts ? FAC_TEXT : reals ? FAC_F32 : FAC_I64;
-    fac_proto_wire wire = texts   ? FAC_PROTO_WINDOWS
-                          : reals ? FAC_PROTO_FIXED32S
-                                  : FAC_PROTO_VARINTS;
-    int field = texts ? FAC_PROTO_ATTR_TEXTS : reals ? FAC_PROTO_ATTR_FLOATS : FAC_PROTO_ATTR_INTS;
+    fac_dtype dtype = FAC_I64;
+    fac_proto_wire wire = FAC_PROTO_VARINTS;
+    int field = FAC_PROTO_ATTR_INTS;
+    if (texts) {
+        dtype = FAC_TEXT;
+        wire = FAC_PROTO_WINDOWS;
+        field = FAC_PROTO_ATTR_TEXTS;
+    } else if (reals) {
+        dtype = FAC_F32;
+        wire = FAC_PROTO_FIXED32S;
+        field = FAC_PROTO_ATTR_FLOATS;
+    }
     size_t count = one, size = (size_t)fac_dtype_get(dtype)->block_bytes;
     uint64_t bits = (uint64_t)a->i;
     if (reals) memcpy(&bits, &a->f, sizeof a->f);

@@ -124,7 +124,10 @@ static fac_status list_value(fac_body *b, const fac_proto_value *v, const fac_on
         if (!name) return fac_raise_memory(err, "the inputs");
         all[k] = fac_input(g, name, l->types[k].dtype, l->types[k].dims);
     }
-    *out = l->n < 0 ? fac_list_nothing(g) : alone ? all[0] : fac_list_new(g, l->n, all);
+    if (l->n < 0)
+        *out = fac_list_nothing(g);
+    else
+        *out = alone ? all[0] : fac_list_new(g, l->n, all);
     return fac_graph_check(g, err);
 }
 

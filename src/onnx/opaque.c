@@ -6,6 +6,7 @@
 #include "onnx/opaque.h"
 #include <stdio.h>
 #include "base/error.h"
+#include "base/optional.h"
 
 typedef struct attrs {
     const char *type, *domain, *dtypes;
@@ -139,7 +140,7 @@ static const char *list_dtypes(fac_graph *g, const fac_type *types, int n) {
         if (k) fac_text_add(&t, ",");
         fac_text_add(&t, types[k].dtype == FAC_NONE ? "-" : fac_dtype_get(types[k].dtype)->name);
     }
-    const char *copy = t.failed ? NULL : fac_arena_text(&g->arena, t.s ? t.s : "-");
+    const char *copy = t.failed ? NULL : fac_arena_text(&g->arena, fac_text_or(t.s, "-"));
     fac_text_free(&t);
     return copy;
 }

@@ -182,8 +182,10 @@ static void storage_of(fac_dtype dtype, int *field, fac_proto_wire *wire) {
 }
 
 static fac_status wrong_count(size_t got, size_t need, fac_error *err) {
-    return fac_raise(err, FAC_E_FORMAT, "%s%zu elements of data where its dims need %zu",
-                     got > need ? "more than " : "", got > need ? need : got, need);
+    if (got > need)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "more than %zu elements of data where its dims need %zu", need, need);
+    return fac_raise(err, FAC_E_FORMAT, "%zu elements of data where its dims need %zu", got, need);
 }
 
 static fac_status numbers(const fac_type *type, fac_file *file, const fac_proto_tensor *t,

@@ -306,7 +306,7 @@ static void cost(const fac_node *n, fac_cost *to) {
     const fac_dims *k = &n->out[1]->type.dims, *v = &n->out[2]->type.dims;
     const double scores = fac_cost_count(n->out[3]);
     fac_cost_bytes(n, to);
-    to->macs = scores * ((k->d[3] > 0 ? (double)k->d[3] : 0) + (v->d[3] > 0 ? (double)v->d[3] : 0));
+    to->macs = scores * (fac_cost_size(k->d[3]) + fac_cost_size(v->d[3]));
     to->other = 6 * scores;
 }
 

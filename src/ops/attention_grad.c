@@ -115,9 +115,9 @@ static void cost(const fac_node *n, fac_cost *to) {
                   wide = n->in[V]->type.dims.d[q->dims.n - 1];
     const bool flat = q->dims.n == 3;
     const fac_attention_grad_opts *o = n->attrs;
-    const double scores = fac_cost_count(n->in[LSE]) * (keys > 0 ? (double)keys : 0);
-    const double size = last > 0 ? (double)last / (flat ? (double)o->q_heads : 1) : 0;
-    const double size_v = wide > 0 ? (double)wide / (flat ? (double)o->kv_heads : 1) : 0;
+    const double scores = fac_cost_count(n->in[LSE]) * fac_cost_size(keys);
+    const double size = fac_cost_size(last) / (flat ? (double)o->q_heads : 1);
+    const double size_v = fac_cost_size(wide) / (flat ? (double)o->kv_heads : 1);
     fac_cost_bytes(n, to);
     to->macs = scores * (3 * size + 2 * size_v);
     to->other = 6 * scores;

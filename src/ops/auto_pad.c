@@ -68,7 +68,8 @@ bool fac_window_infer(fac_node *n, const char *dim, fac_window *w, fac_auto_pad 
         return true;
     }
     /* floor((in + add) / stride) + 1 */
-    int64_t add = same ? -1 : how == FAC_AUTO_NONE ? w->pad + w->pad_end - span : -span;
+    int64_t add = how == FAC_AUTO_NONE ? w->pad + w->pad_end - span : -span;
+    if (same) add = -1;
     if (w->in >= 0 || w->kernel < 0 || ceil)
         w->out = fac_symbol(n->graph, NULL);
     else {

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "ops/known.h"
 #include "facula/ops.h"
+#include "ops/cost.h"
 #include "tensor/tensor_internal.h"
 
 #if FAC_INTERFACE
@@ -128,10 +129,8 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 static void cost(const fac_node *n, fac_cost *c) {
-    int64_t count = fac_dims_count(&n->out[0]->type.dims);
-    size_t in = fac_type_bytes(&n->in[0]->type), out = fac_type_bytes(&n->out[0]->type);
-    *c = (fac_cost){ 0, count > 0 ? (double)count : 0, in == SIZE_MAX ? 0 : (double)in,
-                     out == SIZE_MAX ? 0 : (double)out };
+    *c = (fac_cost){ 0, fac_cost_count(n->out[0]), fac_cost_operand(n->in[0]),
+                     fac_cost_operand(n->out[0]) };
 }
 
 extern const fac_op fac_op_cast;
@@ -167,7 +166,10 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const bool four = fac_dtype_get(a->to)->bits == 4 || fac_dtype_get(from)->bits == 4;
     const bool two = fac_dtype_get(a->to)->bits == 2 || fac_dtype_get(from)->bits == 2;
     const bool small = fac_dtype_is_stored(a->to) || fac_dtype_is_stored(from);
-    if (w->opset < (two ? 25 : four ? 23 : small ? 19 : 6)) return false;
+    int since = small ? 19 : 6;
+    if (four) since = 23;
+    if (two) since = 25;
+    if (w->opset < since) return false;
     if (a->to == FAC_F8E8M0 && w->opset < 24) return false;
     fac_onnx_put(w, "Cast", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) },
                  fac_onnx_name(w, n->out[0]));

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "ops/constant.h"
 #include "ops/cost.h"
+#include "ops/onnx_in.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -76,8 +77,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
         y[0] = fac_fail_graph(g, FAC_E_FORMAT, "CausalConvWithState: activation is \"%s\"",
                               activation);
     else
-        y[0] =
-            fac_causal_conv(x[0], x[1], n->nin > 2 ? x[2] : NULL, n->nin > 3 ? x[3] : NULL, silu);
+        y[0] = fac_causal_conv(x[0], x[1], fac_onnx_in(n, x, 2), fac_onnx_in(n, x, 3), silu);
     if (n->nout > 1) y[1] = fac_value_other(y[0], 1);
 }
 static const fac_onnx_attr names[] = { { "activation", NULL }, { 0 } };

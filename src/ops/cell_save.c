@@ -124,7 +124,9 @@ bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_k
     fac_onnx_put(w, n->op->onnx->type, n->nin, in, have[0] ? have[0] : "");
     for (int k = 1; k < n->nout; k++) fac_onnx_put_out(w, have[k]);
     put_attributes(w, n, H, kind);
-    for (int k = 0; k < n->nout && o->batch_first; k++)
-        if (want[k]) turned(w, have[k], k ? 3 : 4, k ? swap : batch_in_front, want[k]);
+    if (!o->batch_first) return true;
+    if (want[0]) turned(w, have[0], 4, batch_in_front, want[0]);
+    for (int k = 1; k < n->nout; k++)
+        if (want[k]) turned(w, have[k], 3, swap, want[k]);
     return true;
 }

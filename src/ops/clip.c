@@ -11,7 +11,11 @@ fac_value *fac_relu6(fac_value *x); /* clip to 0..6 */
 #endif
 
 /* NaN passes both comparisons; where y > z the result is z, as in NumPy. */
-MAP3_NUM((x < y ? y : x) > z ? z : x < y ? y : x)
+/* clang-format off */
+MAP3_NUM((x < y ? y : x) > z
+             ? z
+             : x < y ? y : x)
+/* clang-format on */
 
 static bool is_number(const fac_value *v, double x) {
     double known;

@@ -67,7 +67,8 @@ static const char *settle(const attrs *a, const fac_dims *x, const fac_dims *w, 
         __builtin_add_overflow(full, span + 1, &full) ||
         __builtin_add_overflow(full, a->output_pad[k], &full))
         return "an empty or absurdly large kernel, dilation or stride";
-    int64_t wanted = a->output_size[k] ? a->output_size[k] : same ? v.out * v.stride : -1;
+    int64_t wanted = same ? v.out * v.stride : -1;
+    if (a->output_size[k]) wanted = a->output_size[k];
     if (a->auto_pad == FAC_AUTO_VALID) v.pad = v.pad_end = 0;
     if (wanted >= 0) {
         int64_t total = full > wanted ? full - wanted : 0;

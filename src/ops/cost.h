@@ -10,6 +10,9 @@ static inline double fac_cost_count(const fac_value *v) {
     return n > 0 ? (double)n : 0;
 }
 
+/* A size as a number to multiply with. */
+static inline double fac_cost_size(int64_t size) { return size > 0 ? (double)size : 0; }
+
 static inline double fac_cost_operand(const fac_value *v) {
     size_t bytes = v && v->type.dtype != FAC_NONE ? fac_type_bytes(&v->type) : 0;
     return bytes == SIZE_MAX ? 0 : (double)bytes;

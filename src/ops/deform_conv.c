@@ -4,6 +4,7 @@
 #include "ops/conv.h"
 #include "ops/cost.h"
 #include "ops/map_grad.h"
+#include "ops/onnx_in.h"
 #include "ops/sampling.h"
 #include "base/memory.h"
 
@@ -225,8 +226,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
                                      { v.dilation[0], v.dilation[1] },
                                      fac_onnx_int(n, "group", 1),
                                      fac_onnx_int(n, "offset_group", 1) };
-    y[0] =
-        fac_deform_conv(x[0], x[1], x[2], n->nin > 3 ? x[3] : NULL, n->nin > 4 ? x[4] : NULL, &o);
+    y[0] = fac_deform_conv(x[0], x[1], x[2], fac_onnx_in(n, x, 3), fac_onnx_in(n, x, 4), &o);
 }
 static const fac_onnx_attr names[] = { { "kernel_shape", NULL },
                                        { "strides", NULL },

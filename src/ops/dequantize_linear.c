@@ -29,7 +29,8 @@ static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_SMALL, 0 },
 static bool infer(fac_node *n) {
     const fac_dequantize_opts *o = n->attrs;
     const fac_dtype x = n->in[0]->type.dtype, s = n->in[1]->type.dtype;
-    const fac_dtype to = o->to ? o->to : fac_dtype_is_stored(s) ? FAC_F32 : s;
+    fac_dtype to = fac_dtype_is_stored(s) ? FAC_F32 : s;
+    if (o->to) to = o->to;
     if (fac_dtype_get(x)->kind == 'f' && !fac_dtype_is_stored(x))
         return fac_fail(n, FAC_E_DTYPE, "x must be integers or 8-bit floats");
     if (n->in[2] && n->in[2]->type.dtype != x)
@@ -81,7 +82,8 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const int bits = fac_dtype_get(x)->bits;
     const bool newer = fac_dtype_is_stored(x) || bits == 16 || o->block;
     const bool half = n->in[1]->type.dtype != FAC_F32;
-    const int since = newer ? (bits == 2 ? 25 : x == FAC_F4E2M1 ? 23 : 21) : half ? 19 : 10;
+    int since = half ? 19 : 10;
+    if (newer) since = fac_quant_since(x);
     if (w->opset < (o->to ? 23 : since)) return false;
     fac_onnx_put(w, "DequantizeLinear", 3, ins, fac_onnx_name(w, n->out[0]));
     if (w->opset >= 13) fac_onnx_put_int(w, "axis", o->axis);

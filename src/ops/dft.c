@@ -104,7 +104,8 @@ static double entry(const transform *t, int64_t i, int part_in, int64_t k, int p
     if (i >= used) return 0;
     const int64_t turn = i % t->n * (k % t->n) % t->n; /* lengths have 31 bits */
     const double c = fac_turn_cos(turn, t->n), s = (t->inverse ? 1 : -1) * fac_turn_sin(turn, t->n);
-    double v = part_in == part_out ? c : part_in ? -s : s;
+    double v = c;
+    if (part_in != part_out) v = part_in ? -s : s;
     if (real && i && 2 * i != t->n) v *= 2;
     return v;
 }
@@ -182,11 +183,13 @@ static void expand(const fac_node *n, fac_value *out[]) {
         return;
     }
     for (int k = 0; k < x->n; k++) {
-        order.d[k] = k == last - 1 ? axis : k >= axis && k < last ? k + 1 : k;
+        order.d[k] = k >= axis && k < last ? k + 1 : k;
+        if (k == last - 1) order.d[k] = axis;
         back.d[order.d[k]] = k;
     }
-    for (int k = 0; k < x->n; k++)
-        pairs.d[k] = k == last - 1 ? t.out : k == last ? t.cout : x->d[order.d[k]];
+    for (int k = 0; k < x->n; k++) pairs.d[k] = x->d[order.d[k]];
+    pairs.d[last - 1] = t.out;
+    pairs.d[last] = t.cout;
     for (int k = 0; k < rows.n; k++) rows.d[k] = k == last - 1 ? t.in * t.cin : x->d[order.d[k]];
     fac_value *v = axis == last - 1 ? n->in[0] : fac_transpose(n->in[0], order);
     v = fac_shaped(fac_matmul(fac_shaped(v, rows), matrix(n, &t)), pairs);

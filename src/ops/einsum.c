@@ -243,7 +243,8 @@ static labelled join(const plan *p, labelled a, labelled b, const bool *later) {
     reduce(&b, p, &a.t, later);
     for (int k = 0; k < a.t.n; k++) {
         const unsigned char label = a.t.label[k];
-        term *to = !has(&b.t, label) ? &rows : later[label] ? &batch : &sum;
+        term *to = later[label] ? &batch : &sum;
+        if (!has(&b.t, label)) to = &rows;
         to->label[to->n++] = label;
     }
     for (int k = 0; k < b.t.n; k++)

@@ -78,7 +78,9 @@ void fac_flow_inline(const fac_node *n, const fac_graph *body, const char *part,
     inlining s = {
         .n = n, .body = body, .to = g, .map = fac_alloc((size_t)body->ids + 1, sizeof *s.map)
     };
-    s.path = join(g, join(g, n->scope, n->name ? n->name : part ? n->op->name : NULL), part);
+    const char *name = n->name;
+    if (!name && part) name = n->op->name;
+    s.path = join(g, join(g, n->scope, name), part);
     if (!s.map)
         fac_graph_raise(g, FAC_E_NOMEM, "%s: no memory for its expansion", n->op->name);
     else if (!g->error.status)

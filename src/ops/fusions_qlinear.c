@@ -55,11 +55,8 @@ void fac_load_qlinear_softmax(const fac_onnx_node *n, fac_graph *g, fac_value *c
 /* Channels last as channels first, and back. */
 static fac_value *turned(fac_value *x, bool back) {
     fac_dims order = { .n = x->type.dims.n };
-    for (int k = 0; k < order.n; k++) {
-        const int first = k == 1 ? order.n - 1 : k > 1 ? k - 1 : 0;
-        const int last = k == order.n - 1 ? 1 : k > 0 ? k + 1 : 0;
-        order.d[k] = back ? last : first;
-    }
+    const int by = back ? 1 : order.n - 2; /* all dims but the first go round by so many places */
+    for (int k = 1; k < order.n; k++) order.d[k] = 1 + (k - 1 + by) % (order.n - 1);
     return fac_transpose(x, order);
 }
 

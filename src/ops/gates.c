@@ -227,8 +227,7 @@ void fac_cell_cost(const fac_node *n, fac_cost *to, const fac_cell_kind *kind) {
     const fac_dims *x = &n->in[0]->type.dims, *r = &n->in[FAC_CELL_R]->type.dims;
     fac_cost_bytes(n, to);
     const double elements = fac_cost_count(n->out[0]);
-    to->macs = elements * kind->gates *
-               ((x->d[2] > 0 ? (double)x->d[2] : 0) + (r->d[2] > 0 ? (double)r->d[2] : 0));
+    to->macs = elements * kind->gates * (fac_cost_size(x->d[2]) + fac_cost_size(r->d[2]));
     to->other = elements * 6 * kind->gates;
 }
 

@@ -68,8 +68,10 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const fac_array *a = &r->in[0], *b = &r->in[1], *c = &r->in[2], *y = &r->out[0];
     int64_t m = y->type.dims.d[0], n = y->type.dims.d[1], k = a->type.dims.d[!o->trans_a];
     if (m * n == 0) return FAC_OK;
-    int64_t a_row = o->trans_a ? 1 : k, a_column = o->trans_a ? m : 1, b_row = o->trans_b ? 1 : n,
-            b_column = o->trans_b ? k : 1;
+    const int64_t a_row = o->trans_a ? 1 : k;
+    const int64_t a_column = o->trans_a ? m : 1;
+    const int64_t b_row = o->trans_b ? 1 : n;
+    const int64_t b_column = o->trans_b ? k : 1;
     if (y->f) {
         memset(y->f, 0, (size_t)(m * n) * sizeof *y->f);
         fac_product_real(m, n, k, a->f, a_row, a_column, b->f, b_row, b_column, y->f);

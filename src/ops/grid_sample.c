@@ -198,7 +198,9 @@ static fac_value *polynomial(fac_value *t, double a, double b, double c, double 
 
 static fac_taps taps_along(const attrs *a, fac_value *g, int64_t size) {
     fac_value *c = place(a, g, size), *last[4], *w[4];
-    const int count = a->mode == FAC_GRID_NEAREST ? 1 : a->mode == FAC_GRID_LINEAR ? 2 : 4;
+    int count = 4;
+    if (a->mode == FAC_GRID_NEAREST) count = 1;
+    if (a->mode == FAC_GRID_LINEAR) count = 2;
     fac_value *below = count > 1 ? fac_floor(c) : c, *t = fac_sub(c, below);
     if (count == 1) w[0] = fac_grad_shifted(t, 1);
     if (count == 2) {

@@ -96,8 +96,9 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *dy_apart = fac_reshape(dy[0], apart);
     if (fac_needs(n, 1)) {
         bool each = has_each(n, 1);
-        dx[1] = sum_of(
-            n, fac_mul(each ? dy[0] : dy_apart, each ? fac_reshape_like(s.hat, x) : s.hat), 1);
+        fac_value *scaled =
+            each ? fac_mul(dy[0], fac_reshape_like(s.hat, x)) : fac_mul(dy_apart, s.hat);
+        dx[1] = sum_of(n, scaled, 1);
     }
     if (fac_needs(n, 2)) dx[2] = sum_of(n, has_each(n, 2) ? dy[0] : dy_apart, 2);
     if (!fac_needs(n, 0)) return;

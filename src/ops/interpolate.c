@@ -211,7 +211,8 @@ static fac_status one_axis(const fac_interpolate_opts *o, const fac_interpolate_
                            fac_dims *d, int axis, double **values, fac_error *err) {
     int64_t before = 1, after = 1;
     const int taps = fac_interpolate_taps(o, a);
-    for (int k = 0; k < d->n; k++) *(k < axis ? &before : &after) *= k == axis ? 1 : d->d[k];
+    for (int k = 0; k < axis; k++) before *= d->d[k];
+    for (int k = axis + 1; k < d->n; k++) after *= d->d[k];
     double *y = fac_alloc((size_t)(before * a->out * after) + 1, sizeof *y);
     double *weight = fac_alloc((size_t)taps, sizeof *weight);
     int64_t *at = fac_alloc((size_t)taps, sizeof *at);
@@ -309,7 +310,9 @@ static void expand(const fac_node *n, fac_value *out[]) {
         const fac_interpolate_axis a =
             fac_interpolate_axis_of(o, x, y, n->in[1] ? sizes.v : NULL, axis);
         if (a.same) continue;
-        for (int k = 0; k < x->n; k++) swap.d[k] = k == axis ? x->n - 1 : k == x->n - 1 ? axis : k;
+        for (int k = 0; k < x->n; k++) swap.d[k] = k;
+        swap.d[axis] = x->n - 1;
+        swap.d[x->n - 1] = axis;
         const bool last = axis == x->n - 1;
         v = last_axis(o, &a, last ? v : fac_transpose(v, swap));
         if (!last) v = fac_transpose(v, swap);

@@ -14,7 +14,11 @@ static const fac_attr table[] = {
     { 0 }
 };
 
-MAP1_P2(x == (T)INFINITY ? P(0) : x == -(T)INFINITY ? P(1) : (T)0)
+/* clang-format off */
+MAP1_P2(x == (T)INFINITY    ? P(0)
+        : x == -(T)INFINITY ? P(1)
+                            : (T)0)
+/* clang-format on */
 
 static bool infer(fac_node *n) {
     n->out[0]->type = (fac_type){ FAC_BOOL, n->in[0]->type.dims };

@@ -35,6 +35,7 @@ fac_value *fac_linear_attention(fac_value *q, fac_value *k, fac_value *v, fac_va
 
 #define AT(field) offsetof(fac_linear_attention_opts, field)
 static const char *const rules[] = { "linear", "gated", "delta", "gated_delta", NULL };
+static const char *takes(bool it) { return it ? "takes" : "has no"; }
 static const fac_attr table[] = {
     { "q_heads", FAC_A_INT, AT(q_heads), 0, 1, 1, INT_MAX, NULL, "of queries" },
     { "kv_heads", FAC_A_INT, AT(kv_heads), 0, 1, 1, INT_MAX, NULL, "of keys and values" },
@@ -87,7 +88,7 @@ static bool infer(fac_node *n) {
         return fac_fail(n, FAC_E_SHAPE, "queries and keys have heads of other sizes");
     if (gates(o) != !!n->in[DECAY] || corrects(o) != !!n->in[BETA])
         return fac_fail(n, FAC_E_ARGUMENT, "rule %s %s decay and %s beta", rules[o->rule],
-                        gates(o) ? "takes" : "has no", corrects(o) ? "takes" : "has no");
+                        takes(gates(o)), takes(corrects(o)));
     if (n->in[DECAY] && (!packs(n, DECAY, H) || (n->in[DECAY]->type.dims.d[2] != H &&
                                                  n->in[DECAY]->type.dims.d[2] != H * key)))
         return fac_fail(n, FAC_E_SHAPE, "decay must have %lld or %lld columns", (long long)H,
@@ -134,7 +135,8 @@ static void step(const fac_ref *r, const sizes *z, int64_t b, int64_t t, int64_t
     for (int64_t j = 0; j < z->value; j++) {
         double seen = 0;
         for (int64_t i = 0; i < z->key && beta; i++) seen += S[i * z->value + j] * k[i];
-        room[j] = beta ? beta[row * betas + (betas == 1 ? 0 : h)] * (v[j] - seen) : v[j];
+        room[j] = v[j];
+        if (beta) room[j] = beta[row * betas + (betas == 1 ? 0 : h)] * (v[j] - seen);
     }
     for (int64_t i = 0; i < z->key; i++)
         for (int64_t j = 0; j < z->value; j++) S[i * z->value + j] += k[i] * room[j];

@@ -13,6 +13,7 @@
 #include "ops/cost.h"
 #include "ops/flow.h"
 #include "ops/loop.h"
+#include "ops/onnx_in.h"
 #include "ops/sequence/loop_lists.h"
 #include "ops/shape.h"
 
@@ -284,8 +285,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     }
     for (int i = 0; i < carried; i++) all[i] = ins[FIXED + i];
     for (int i = 0; i < outer.n; i++) all[carried + i] = outer.v[i];
-    fac_iterate(g, body, n->nin > 0 ? ins[0] : NULL, n->nin > 1 ? ins[1] : NULL, carried,
-                carried + outer.n, all, made);
+    fac_iterate(g, body, fac_onnx_in(n, ins, 0), fac_onnx_in(n, ins, 1), carried, carried + outer.n,
+                all, made);
     for (int k = 0; k < n->nout; k++) y[k] = made[k];
 }
 

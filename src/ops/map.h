@@ -108,10 +108,22 @@ FAC_MATHF double fac_gelu_slope_f64(double x) {
            x * exp(-0.5 * x * x) * 0.39894228040143267794;
 }
 /* A NaN in either wins.  Nested selections vectorise, || does not. */
-FAC_MATHF float fac_max_f32(float x, float y) { return x > y ? x : x == x ? y : x; }
-FAC_MATHF float fac_min_f32(float x, float y) { return x < y ? x : x == x ? y : x; }
-FAC_MATHF double fac_max_f64(double x, double y) { return x > y ? x : x == x ? y : x; }
-FAC_MATHF double fac_min_f64(double x, double y) { return x < y ? x : x == x ? y : x; }
+FAC_MATHF float fac_max_f32(float x, float y) {
+    const float larger = x > y ? x : y;
+    return x == x ? larger : x;
+}
+FAC_MATHF float fac_min_f32(float x, float y) {
+    const float smaller = x < y ? x : y;
+    return x == x ? smaller : x;
+}
+FAC_MATHF double fac_max_f64(double x, double y) {
+    const double larger = x > y ? x : y;
+    return x == x ? larger : x;
+}
+FAC_MATHF double fac_min_f64(double x, double y) {
+    const double smaller = x < y ? x : y;
+    return x == x ? smaller : x;
+}
 FAC_MATHF int64_t fac_max_i64(int64_t x, int64_t y) { return x > y ? x : y; }
 FAC_MATHF int64_t fac_min_i64(int64_t x, int64_t y) { return x < y ? x : y; }
 FAC_MATHF uint64_t fac_max_u64(uint64_t x, uint64_t y) { return x > y ? x : y; }
@@ -121,7 +133,8 @@ FAC_MATHF float fac_div_f32(float x, float y) { return x / y; }
 FAC_MATHF double fac_div_f64(double x, double y) { return x / y; }
 FAC_MATHF uint64_t fac_div_u64(uint64_t x, uint64_t y) { return y ? x / y : 0; }
 FAC_MATHF int64_t fac_div_i64(int64_t x, int64_t y) {
-    return y == -1 ? (int64_t)(0 - (uint64_t)x) : y ? x / y : 0;
+    if (y == -1) return (int64_t)(0 - (uint64_t)x);
+    return y ? x / y : 0;
 }
 /* Remainders: mod has the sign of the divisor (Python), rem that of the dividend (C fmod); x mod 0
  * = 0. */
@@ -159,7 +172,8 @@ static inline uint64_t fac_pow_u64(uint64_t x, uint64_t y) {
 /* A negative power of an integer is 1, -1 or a fraction that truncates to 0. */
 static inline int64_t fac_pow_i64(int64_t x, int64_t y) {
     if (y >= 0) return (int64_t)fac_pow_u64((uint64_t)x, (uint64_t)y);
-    return x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0;
+    if (x == -1) return y & 1 ? -1 : 1;
+    return x == 1 ? 1 : 0;
 }
 
 /* ---- the loops ---- */
@@ -215,25 +229,24 @@ static inline int64_t fac_pow_i64(int64_t x, int64_t y) {
 
 #define MAP_FLOATS(N, PS, TEXT, ...)                                                               \
     MAP_LOOPS(f32, N, PS, float, __VA_ARGS__)                                                      \
-    MAP_LOOPS(f64, N, PS, double, __VA_ARGS__) static const fac_map map = {                        \
-        N, TEXT, MAP_SLOTS(f32), MAP_SLOTS(f64), NULL, NULL                                        \
-    };
+    MAP_LOOPS(f64, N, PS, double, __VA_ARGS__)                                                     \
+    static const fac_map map = { N, TEXT, MAP_SLOTS(f32), MAP_SLOTS(f64), NULL, NULL };
 #define MAP_NUMBERS(N, TEXT, ...)                                                                  \
     MAP_LOOPS(f32, N, 0, float, __VA_ARGS__)                                                       \
-    MAP_LOOPS(f64, N, 0, double, __VA_ARGS__) MAP_LOOP(i64, , N, 0, int64_t, __VA_ARGS__)          \
+    MAP_LOOPS(f64, N, 0, double, __VA_ARGS__)                                                      \
+    MAP_LOOP(i64, , N, 0, int64_t, __VA_ARGS__)                                                    \
         MAP_LOOP(u64, , N, 0, uint64_t, __VA_ARGS__) static const fac_map map = {                  \
             N, TEXT, MAP_SLOTS(f32), MAP_SLOTS(f64), i64, u64                                      \
         };
 #define MAP_WRAPS(N, TEXT, ...)                                                                    \
     MAP_LOOPS(f32, N, 0, float, __VA_ARGS__)                                                       \
     MAP_LOOPS(f64, N, 0, double, __VA_ARGS__)                                                      \
-        MAP_LOOP(u64, , N, 0, uint64_t, __VA_ARGS__) static const fac_map map = {                  \
-            N, TEXT, MAP_SLOTS(f32), MAP_SLOTS(f64), u64, u64                                      \
-        };
+    MAP_LOOP(u64, , N, 0, uint64_t, __VA_ARGS__)                                                   \
+    static const fac_map map = { N, TEXT, MAP_SLOTS(f32), MAP_SLOTS(f64), u64, u64 };
 #define MAP_INTEGERS(N, TEXT, ...)                                                                 \
     MAP_LOOP(i64, , N, 0, int64_t, __VA_ARGS__)                                                    \
-    MAP_LOOP(u64, , N, 0, uint64_t,                                                                \
-             __VA_ARGS__) static const fac_map map = { N, TEXT, { NULL }, { NULL }, i64, u64 };
+    MAP_LOOP(u64, , N, 0, uint64_t, __VA_ARGS__)                                                   \
+    static const fac_map map = { N, TEXT, { NULL }, { NULL }, i64, u64 };
 
 #define MAP1(...) MAP_FLOATS(1, 0, #__VA_ARGS__, __VA_ARGS__)
 #define MAP1_P1(...) MAP_FLOATS(1, 1, #__VA_ARGS__, __VA_ARGS__)

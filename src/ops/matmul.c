@@ -26,7 +26,8 @@ typedef struct matrices {
 static matrices matrices_of(const fac_dims *d, bool left) {
     matrices m = { *d, 1, 1 };
     m.batch.n = d->n > 2 ? d->n - 2 : 0;
-    m.rows = d->n > 1 ? d->d[d->n - 2] : left ? 1 : d->d[0];
+    m.rows = left ? 1 : d->d[0];
+    if (d->n > 1) m.rows = d->d[d->n - 2];
     m.columns = d->n > 1 || left ? d->d[d->n - 1] : 1;
     return m;
 }

@@ -39,6 +39,11 @@ static int64_t column_major(const fac_pool_geom *g, int64_t at) {
     return at / (H * W) + D * (at / W % H + H * (at % W));
 }
 
+/* The index of element `at`, in the order that was asked for. */
+static int64_t place_of(const fac_pool_geom *g, int64_t at) {
+    return g->column_major ? column_major(g, at) : at;
+}
+
 static fac_status ref(int rank, const fac_ref *r) {
     fac_pool_geom g;
     if (!fac_pool_of_ref(r, rank, &g)) return FAC_E_INTERNAL;
@@ -53,9 +58,7 @@ static fac_status ref(int rank, const fac_ref *r) {
                         y->f[to] = at < 0 ? -INFINITY : x->f[nc * size + at];
                     else if (y->i)
                         y->i[to] = at < 0 ? fac_int_lowest(x->type.dtype) : x->i[nc * size + at];
-                    if (index)
-                        index[to] =
-                            at < 0 ? -1 : nc * size + (g.column_major ? column_major(&g, at) : at);
+                    if (index) index[to] = at < 0 ? -1 : nc * size + place_of(&g, at);
                 }
     return FAC_OK;
 }

@@ -109,8 +109,11 @@ static int64_t choose(const rule *r, const double *boxes, const double *scores, 
 
 static rule rule_of(const fac_ref *r) {
     const fac_array *most = &r->in[MOST], *iou = &r->in[IOU], *score = &r->in[SCORE];
-    return (rule){ ((const attrs *)r->attrs)->centers, most->i ? most->i[0] : 0,
-                   iou->f ? iou->f[0] : 0, score->f ? score->f[0] : -INFINITY };
+    rule to = { ((const attrs *)r->attrs)->centers, 0, 0, -INFINITY };
+    if (most->i) to.most = most->i[0];
+    if (iou->f) to.iou = iou->f[0];
+    if (score->f) to.score = score->f[0];
+    return to;
 }
 
 static fac_status ref(const fac_ref *r, fac_error *err) {

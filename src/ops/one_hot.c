@@ -37,8 +37,8 @@ static bool infer(fac_node *n) {
     if (known && !depth.symbolic && depth.v[0] < 0)
         return fac_fail(n, FAC_E_ARGUMENT, "depth is %lld", (long long)depth.v[0]);
     *y = (fac_type){ n->in[2]->type.dtype, { .n = x->n + 1 } };
-    for (int k = 0, i = 0; k <= x->n; k++)
-        y->dims.d[k] = k != axis ? x->d[i++] : known ? depth.v[0] : fac_symbol(n->graph, NULL);
+    const int64_t length = known ? depth.v[0] : fac_symbol(n->graph, NULL);
+    for (int k = 0, i = 0; k <= x->n; k++) y->dims.d[k] = k == axis ? length : x->d[i++];
     return true;
 }
 

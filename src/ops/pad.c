@@ -1,5 +1,6 @@
 #include "base/clamp.h"
 #include "ops/fusions.h"
+#include "ops/onnx_in.h"
 #include "ops/pad.h"
 #include "ops/shape.h"
 
@@ -147,8 +148,7 @@ static fac_pad_mode mode_of(const fac_onnx_node *n, fac_graph *g) {
     return FAC_PAD_CONSTANT;
 }
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
-    out[0] = fac_pad(ins[0], ins[1], n->nin > 2 ? ins[2] : NULL, n->nin > 3 ? ins[3] : NULL,
-                     mode_of(n, g));
+    out[0] = fac_pad(ins[0], ins[1], fac_onnx_in(n, ins, 2), fac_onnx_in(n, ins, 3), mode_of(n, g));
 }
 /* Before opset 11 pads and value were attributes. */
 static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[],

@@ -83,7 +83,8 @@ static void define(const fac_node *n, fac_value *out[]) {
         !fac_scalar_known(n->in[1], &e))
         return;
     const double size = e < 0 ? -e : e;
-    fac_value *y = size == 0.5 ? fac_sqrt(x) : size == 1 ? x : NULL;
+    fac_value *y = size == 1 ? x : NULL;
+    if (size == 0.5) y = fac_sqrt(x);
     if (size == 2 || size == 3 || size == 4) y = fac_mul(x, x);
     if (size == 3) y = fac_mul(y, x);
     if (size == 4) y = fac_mul(y, y);

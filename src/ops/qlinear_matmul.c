@@ -60,9 +60,9 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         const double s =
             fac_quant_round(t, number_at(&x[A_SCALE], d, 0, e) * number_at(&x[B_SCALE], d, 1, e));
         const double m = fac_quant_round(t, s / number_at(&x[Y_SCALE], d, 0, e));
-        const int64_t bias =
-            x[BIAS].i ? x[BIAS].i[fac_dims_count(&x[BIAS].type.dims) > 1 ? e % d->d[d->n - 1] : 0]
-                      : 0;
+        const bool one = fac_dims_count(&x[BIAS].type.dims) <= 1;
+        const int64_t column = one ? 0 : e % d->d[d->n - 1];
+        const int64_t bias = x[BIAS].i ? x[BIAS].i[column] : 0;
         const float acc = (float)(int32_t)(y->i[e] + bias);
         y->i[e] =
             (int64_t)fac_quant_put(acc * (float)m, number_at(&x[Y_ZERO], d, 0, e), least, most);

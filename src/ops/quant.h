@@ -32,6 +32,14 @@ bool fac_grid_fits(fac_node *n, const fac_dims *x, const fac_value *scale, const
 /* scale or zero so that it broadcasts against x, in graph ops. */
 fac_value *fac_grid_spread(fac_value *v, fac_value *x, int64_t axis, int64_t block);
 
+/* ---- ONNX ---- */
+
+/* The opset that brought integers of 2 and 16 bits, blocks and small floats to these ops. */
+static inline int fac_quant_since(fac_dtype t) {
+    if (fac_dtype_get(t)->bits == 2) return 25;
+    return t == FAC_F4E2M1 ? 23 : 21;
+}
+
 /* ---- numbers ---- */
 
 /* The least and the largest integer of a dtype. */

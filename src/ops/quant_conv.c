@@ -45,7 +45,8 @@ static void less_zero(const fac_array *from, const fac_array *zero, int64_t part
                       double *to) {
     const int64_t zeros = zero->i ? fac_dims_count(&zero->type.dims) : 0;
     for (int64_t p = 0; p < parts; p++) {
-        const double z = zeros ? (double)zero->i[zeros > 1 ? p : 0] : 0;
+        const int64_t at = zeros > 1 ? p : 0;
+        const double z = zeros ? (double)zero->i[at] : 0;
         for (int64_t k = 0; k < each; k++) to[p * each + k] = (double)from->i[p * each + k] - z;
     }
 }
@@ -74,7 +75,7 @@ fac_status fac_quant_conv_sums(const fac_ref *r, int x_zero, int w_zero, double 
     double *fx = fac_alloc((size_t)(nx + nw) + 1, sizeof *fx);
     if (!fx) return fac_raise_memory(err, "a convolution of integers");
     less_zero(x, &r->in[x_zero], 1, nx, fx);
-    less_zero(w, &r->in[w_zero], g.K ? g.K : 1, g.K ? nw / g.K : 0, fx + nx);
+    if (g.K) less_zero(w, &r->in[w_zero], g.K, nw / g.K, fx + nx);
     sums(r, &g, fx, fx + nx, y);
     fac_release(fx);
     return FAC_OK;

@@ -37,7 +37,11 @@ bool fac_quant_product_each(fac_node *n, int port, int side, const char *name) {
     if (!v || v->type.dims.n == 0 || fac_dims_count(&v->type.dims) == 1) return true;
     const fac_dims *d = &v->type.dims, *of = &n->in[side]->type.dims;
     const int64_t want = side ? last_of(of) : rows_of(of);
-    const int64_t have = d->n == 1 ? d->d[0] : d->n == of->n ? d->d[d->n - 2 + side] : -1;
+    int64_t have = -1;
+    if (d->n == 1)
+        have = d->d[0];
+    else if (d->n == of->n)
+        have = d->d[d->n - 2 + side];
     bool fits = d->n == 1 || (d->n == of->n && d->n > 1 && d->d[d->n - 1 - side] == 1);
     for (int k = 0; fits && d->n > 1 && k < d->n - 2; k++)
         fits = d->d[k] == 1 || d->d[k] == of->d[k];

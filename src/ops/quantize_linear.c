@@ -66,7 +66,9 @@ static fac_dtype precision(const fac_quantize_opts *o, fac_dtype scale) {
 }
 
 static double overflown(double x, fac_dtype to) {
-    const double most = to == FAC_F8E4M3 ? 464 : to == FAC_F8E4M3UZ ? 248 : 61440;
+    double most = 61440;
+    if (to == FAC_F8E4M3) most = 464;
+    if (to == FAC_F8E4M3UZ) most = 248;
     return fabs(x) >= most ? copysign(INFINITY, x) : x;
 }
 
@@ -133,8 +135,9 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
                           fac_onnx_name(w, n->in[2]) };
     const int bits = fac_dtype_get(to)->bits;
     const bool newer = fac_dtype_is_stored(to) || bits == 16 || o->block || o->to;
-    if (w->opset < (o->precision ? 23 : newer ? (bits == 2 ? 25 : to == FAC_F4E2M1 ? 23 : 21) : 10))
-        return false;
+    int since = newer ? fac_quant_since(to) : 10;
+    if (o->precision) since = 23;
+    if (w->opset < since) return false;
     fac_onnx_put(w, "QuantizeLinear", 3, ins, fac_onnx_name(w, n->out[0]));
     if (w->opset >= 13) fac_onnx_put_int(w, "axis", o->axis);
     if (o->block) fac_onnx_put_int(w, "block_size", o->block);

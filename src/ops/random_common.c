@@ -39,8 +39,22 @@ static fac_value *word(const fac_value *like, uint64_t x) {
     return v;
 }
 
+/* Bits of a significand. */
+static int digits_of(fac_dtype dtype) {
+    switch (dtype) {
+    case FAC_F64:
+        return 53;
+    case FAC_F32:
+        return 24;
+    case FAC_F16:
+        return 11;
+    default:
+        return 8;
+    }
+}
+
 fac_value *fac_random_unit(fac_value *bits, fac_dtype dtype) {
-    const int kept = dtype == FAC_F64 ? 53 : dtype == FAC_F32 ? 24 : dtype == FAC_F16 ? 11 : 8;
+    const int kept = digits_of(dtype);
     fac_value *whole = fac_cast(fac_shift_right(bits, word(bits, (uint64_t)(64 - kept))), dtype);
     double scale = 1;
     for (int k = 0; k < kept; k++) scale /= 2;

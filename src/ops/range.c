@@ -31,7 +31,8 @@ static bool infer(fac_node *n) {
         const uint64_t span =
             delta > 0 ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
         const uint64_t pace = delta > 0 ? (uint64_t)delta : 0 - (uint64_t)delta;
-        uint64_t steps = (delta > 0 ? from < to : from > to) ? (span - 1) / pace + 1 : 0;
+        const bool any = delta > 0 ? from < to : from > to;
+        uint64_t steps = any ? (span - 1) / pace + 1 : 0;
         if (steps > INT64_MAX / 64)
             return fac_fail(n, FAC_E_SHAPE, "%llu elements", (unsigned long long)steps);
         count = (int64_t)steps;

@@ -70,8 +70,8 @@ static bool infer(fac_node *n) {
     const int64_t batch = d->d[0], length = d->d[d->n == 3 ? 1 : 2];
     if ((n->in[3] && rows->n != 2) || fac_differ(rows->d[0], batch) ||
         fac_differ(rows->d[1], length))
-        return fac_fail(n, FAC_E_SHAPE, "%s must be B,S%s of the batch and the length of x",
-                        n->in[3] ? "positions" : "cos and sin", n->in[3] ? "," : ",width/2,");
+        return fac_fail(n, FAC_E_SHAPE, "%s, of the batch and the length of x",
+                        n->in[3] ? "positions must be B,S" : "cos and sin must be B,S,width/2");
     n->out[0]->type = n->in[0]->type;
     return true;
 }

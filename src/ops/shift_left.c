@@ -31,9 +31,11 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->in[1]),
                *to = fac_onnx_name(w, n->out[0]);
     const bool sign = fac_dtype_get(dtype)->kind == 'i';
-    const char *z =
-        fac_onnx_binary(w, "BitShift", sign ? fac_onnx_cast(w, x, FAC_U64, NULL) : x,
-                        sign ? fac_onnx_cast(w, y, FAC_U64, NULL) : y, sign ? NULL : to);
+    if (sign) {
+        y = fac_onnx_cast(w, y, FAC_U64, NULL);
+        x = fac_onnx_cast(w, x, FAC_U64, NULL);
+    }
+    const char *z = fac_onnx_binary(w, "BitShift", x, y, sign ? NULL : to);
     fac_onnx_put_text(w, "direction", "LEFT");
     if (sign) fac_onnx_cast(w, z, dtype, to);
     return true;

@@ -15,7 +15,11 @@ static const fac_attr table[] = {
     { 0 }
 };
 
-MAP1_P2(x<-P(0) ? x + P(1) : x> P(0) ? x - P(1) : (T)0)
+/* clang-format off */
+MAP1_P2(x < -P(0)  ? x + P(1)
+        : x > P(0) ? x - P(1)
+                   : (T)0)
+/* clang-format on */
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] =

@@ -5,7 +5,12 @@
 fac_value *fac_sign(fac_value *x); /* -1, 0 (without a sign) or 1; NaN stays */
 #endif
 
-MAP1_NUM(x > (T)0 ? (T)1 : x == (T)0 ? (T)0 : ISNAN(x) ? x : (T)-1)
+/* clang-format off */
+MAP1_NUM(x > (T)0    ? (T)1
+         : x == (T)0 ? (T)0
+         : ISNAN(x)  ? x
+                     : (T)-1)
+/* clang-format on */
 
 static const fac_onnx onnx[] = { { "", "Sign", 9, 0, NULL, NULL, 0 }, { 0 } };
 static const fac_case cases[] = {

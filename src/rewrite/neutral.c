@@ -65,7 +65,7 @@ static bool at_least_zero(const fac_value *v) {
 
 /* An op on the result of the same or a similar op. */
 static fac_value *twice(const fac_node *n, fac_value *const in[]) {
-    const fac_node *p = n->nin ? (in[0] ? in[0]->node : NULL) : NULL;
+    const fac_node *p = n->nin && in[0] ? in[0]->node : NULL;
     if (!p) return NULL;
     if ((FAC_IS(n, neg) && FAC_IS(p, neg)) || (FAC_IS(n, not ) && FAC_IS(p, not ))) return p->in[0];
     if (!FAC_IS(n, relu)) return NULL;
@@ -77,7 +77,8 @@ static fac_value *twice(const fac_node *n, fac_value *const in[]) {
 static fac_value *chosen(const fac_node *n, fac_value *const in[]) {
     double x;
     if (!FAC_IS(n, where)) return NULL;
-    fac_value *v = in[1] == in[2] ? in[1] : fac_frozen_number(in[0], &x) ? in[x ? 1 : 2] : NULL;
+    fac_value *v = in[1] == in[2] ? in[1] : NULL;
+    if (fac_frozen_number(in[0], &x)) v = in[x != 0 ? 1 : 2];
     return v && same_type(v, n->out[0]) ? v : NULL;
 }
 

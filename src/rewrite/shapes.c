@@ -21,7 +21,8 @@ static bool keeps_order(const fac_node *n) {
                    *perm = (const fac_dims *)(const void *)((const char *)n->attrs + a->at);
     int64_t last = -1;
     for (int k = 0; k < x->n; k++) {
-        const int64_t from = perm->n ? perm->d[k] + (perm->d[k] < 0 ? x->n : 0) : x->n - 1 - k;
+        int64_t from = perm->n ? perm->d[k] : x->n - 1 - k;
+        if (from < 0) from += x->n;
         if (x->d[from] == 1) continue;
         if (from < last) return false;
         last = from;

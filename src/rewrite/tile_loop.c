@@ -56,7 +56,8 @@ static fac_value *stack_of(fac_tiler *t, const fac_tile_matrix *x, const run *r,
     const fac_dims apart = fac_shape(high->count, high->length, wide->count, wide->length);
     const int64_t strides[4] = { high->length * width, width, wide->length, 1 };
     const bool wide_first = along_rows == !x->turned; /* K runs down the matrix as it lies */
-    const int order[4] = { wide_first ? 2 : 0, wide_first ? 0 : 2, 1, 3 };
+    static const int orders[2][4] = { { 0, 2, 1, 3 }, { 2, 0, 1, 3 } };
+    const int *order = orders[wide_first];
     fac_dims dims = { .n = 4 };
     int64_t steps[4];
     for (int k = 0; k < 4; k++) {
@@ -160,7 +161,10 @@ static fac_value *const *picked(fac_graph *g, int n, fac_value *const in[], int 
                                 fac_value *at) {
     fac_value **own = fac_arena_alloc(&g->arena, (size_t)n, sizeof *own);
     for (int k = 0; own && k < n; k++)
-        own[k] = k % 2 != first ? in[k] : at ? tile_at(in[k], at) : only_tile(in[k]);
+        if (k % 2 != first)
+            own[k] = in[k];
+        else
+            own[k] = at ? tile_at(in[k], at) : only_tile(in[k]);
     return own ? own : in;
 }
 

@@ -94,8 +94,13 @@ static fac_value *part_of_data(const fac_tile_matrix *x, int64_t top, int64_t he
 fac_value *fac_tile_part(fac_tiler *t, const fac_tile_matrix *x, int64_t r0, int64_t height,
                          int64_t c0, int64_t width, size_t slot) {
     if (x->tiles[slot]) return x->tiles[slot];
-    const int64_t top = x->turned ? c0 : r0, left = x->turned ? r0 : c0,
-                  h = x->turned ? width : height, w = x->turned ? height : width;
+    int64_t top = r0, left = c0, h = height, w = width;
+    if (x->turned) {
+        top = c0;
+        left = r0;
+        h = width;
+        w = height;
+    }
     return x->tiles[slot] =
                x->weight ? part_of_weight(t, x, top, h, left, w) : part_of_data(x, top, h, left, w);
 }

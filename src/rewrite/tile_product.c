@@ -8,7 +8,8 @@ static bool part_of_dim(const fac_dims *d, int at, const fac_tile_line *line, in
     const bool cut = at >= 0 && d->d[at] > 1 && line->count > 1;
     const int64_t end = (i + 1) * line->step;
     *from = cut ? i * line->step : 0;
-    *to = cut && end < line->size ? end : at >= 0 ? d->d[at] : 1;
+    *to = at >= 0 ? d->d[at] : 1;
+    if (cut && end < line->size) *to = end;
     return cut;
 }
 
@@ -18,7 +19,9 @@ fac_value *fac_tile_part_of_c(const fac_tile_job *j, int64_t i, int64_t l) {
     int64_t from[2], to[2];
     const bool rows = part_of_dim(d, d->n - 2, &j->m, i, &from[0], &to[0]);
     const bool cols = part_of_dim(d, d->n - 1, &j->n, l, &from[1], &to[1]);
-    fac_value **slot = j->c ? &j->c[(rows ? i : 0) * j->n.count + (cols ? l : 0)] : NULL;
+    const int64_t row = rows ? i : 0;
+    const int64_t column = cols ? l : 0;
+    fac_value **slot = j->c ? &j->c[row * j->n.count + column] : NULL;
     if (slot && *slot) return *slot;
     fac_value *part = rows || cols ? fac_tile_box(j->p->c, from, to) : j->p->c;
     if (slot) *slot = part;
@@ -75,7 +78,8 @@ fac_value *fac_tile_one(const fac_tile_job *j, int64_t i, int64_t l) {
         !chain || (padded && c); /* c has no zeros after: it is added to what is left of the tile */
     for (int64_t s = 0; s < steps; s++) {
         fac_gemm_opts o = { .alpha = p->alpha, .trans_a = p->a->turned, .trans_b = p->b->turned };
-        fac_value *to = chain && s ? y : !s && !apart ? c : NULL;
+        fac_value *to = !s && !apart ? c : NULL;
+        if (chain && s) to = y;
         if (!s && to == c && c) o.beta = p->beta;
         y = j->parts[s] = fac_gemm(fac_tile_of_a(j, i, s), fac_tile_of_b(j, l, s), to, &o);
     }

@@ -45,7 +45,8 @@ fac_status fac_tile_unit_of(const fac_tile_opts *o, fac_tile_unit *to, fac_error
         if (u.limit[i] > LARGEST) u.limit[i] = LARGEST;
         if (u.align[i] > LARGEST) u.align[i] = LARGEST;
         if (u.align[i]) u.limit[i] -= u.limit[i] % u.align[i];
-        u.granule[i] = u.align[i] ? u.align[i] : u.limit[i] ? u.limit[i] : 1;
+        u.granule[i] = u.limit[i] ? u.limit[i] : 1;
+        if (u.align[i]) u.granule[i] = u.align[i];
         any |= u.limit[i] > 0;
     }
     if (!any)

@@ -37,8 +37,9 @@ static fac_tile_size of_gemm(const fac_node *n) {
 
 static fac_tile_size of_matmul(const fac_node *n) {
     const fac_dims *a = &n->in[0]->type.dims, *b = &n->in[1]->type.dims, *y = &n->out[0]->type.dims;
-    const int64_t m = a->n > 1 ? a->d[a->n - 2] : 1, cols = b->n > 1 ? b->d[b->n - 1] : 1,
-                  k = a->d[a->n - 1];
+    const int64_t m = a->n > 1 ? a->d[a->n - 2] : 1;
+    const int64_t cols = b->n > 1 ? b->d[b->n - 1] : 1;
+    const int64_t k = a->d[a->n - 1];
     const int64_t all = fac_dims_count(y), count = m > 0 && cols > 0 ? all / (m * cols) : 0;
     if (b->n <= 2) return (fac_tile_size){ { m * count, cols, k }, 1, 1 };
     return (fac_tile_size){ { m, cols, k }, count, 1 };

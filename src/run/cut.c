@@ -348,7 +348,8 @@ fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out
 
 static size_t add_steps(fac_program *p, fac_step_stat *to, size_t max, size_t n) {
     if (!p) return n;
-    return n + fac_program_steps(p, to && n < max ? to + n : NULL, n < max ? max - n : 0);
+    if (n >= max) return n + fac_program_steps(p, NULL, 0);
+    return n + fac_program_steps(p, to ? to + n : NULL, max - n);
 }
 
 size_t fac_cut_steps(const fac_cut *c, fac_step_stat *to, size_t max) {

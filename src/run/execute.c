@@ -143,8 +143,10 @@ static fac_status run_stage(const fac_plan *plan, fac_frame *f, int stage, bool 
             status = fac_device_sync(plan->device, err);
         if (timed) f->seconds[i] += fac_now() - start;
     }
-    const fac_status met = b->beside ? b->beside->meet(plan->device, status ? NULL : err) : FAC_OK;
-    if (!status) status = met;
+    if (b->beside) {
+        const fac_status met = b->beside->meet(plan->device, status ? NULL : err);
+        if (!status) status = met;
+    }
     if (b->step) b->step(plan->device, NULL);
     fac_release(meant);
     return status;

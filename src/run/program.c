@@ -2,8 +2,8 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/optional.h"
 #include "run/flow.h"
-#include "plan/plan.h"
 #include "run/program_internal.h"
 #include "backends/transfer.h"
 #include "run/loan.h"
@@ -262,7 +262,7 @@ static fac_status check_output(const fac_program *p, const char *name, const fac
     fac_type_print(p->graph, type, &want);
     fac_type_print(p->graph, &have, &got);
     fac_status status = fac_raise(err, FAC_E_SHAPE, "output %s is %s, the tensor given is %s%s",
-                                  name, want.s ? want.s : "?", got.s ? got.s : "?",
+                                  name, fac_text_or(want.s, "?"), fac_text_or(got.s, "?"),
                                   fac_tensor_contiguous(t) ? "" : ", not contiguous");
     fac_text_free(&want);
     fac_text_free(&got);

@@ -24,7 +24,9 @@ const char *fac_fixed(double x, int decimals, char to[FAC_NUMBER_TEXT]) {
 static double nice(double x) {
     double power = pow(10, floor(log10(x)));
     double m = x / power;
-    return power * (m <= 1 + tiny ? 1 : m <= 2 + tiny ? 2 : m <= 5 + tiny ? 5 : 10);
+    if (m <= 1 + tiny) return power;
+    if (m <= 2 + tiny) return 2 * power;
+    return power * (m <= 5 + tiny ? 5 : 10);
 }
 
 static void linear(fac_chart_axis *a, int want, bool grow) {

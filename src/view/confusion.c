@@ -87,8 +87,10 @@ static void names(fac_canvas *c, const matrix *m, bool upright) {
         fac_font font = { .size = FONT,
                           .upright = upright,
                           .anchor = upright ? FAC_END : FAC_MIDDLE };
-        fac_draw_text(c, upright ? x + 4 : x, bottom + (upright ? 7 : 16), text, font,
-                      fac_quiet_rgb);
+        if (upright)
+            fac_draw_text(c, x + 4, bottom + 7, text, font, fac_quiet_rgb);
+        else
+            fac_draw_text(c, x, bottom + 16, text, font, fac_quiet_rgb);
     }
 }
 
@@ -100,7 +102,8 @@ void fac_panel_confusion(fac_canvas *c, const fac_panel *p, fac_box box) {
     bool named = m->n < NAMES_BELOW;
     double wide = named ? widest(m) : 0, left = 30 + wide;
     bool upright = wide > (box.w - left - 8) / m->n - 4;
-    double below = (named ? upright ? wide + 12 : 22 : 6) + 18;
+    double below = 6 + 18;
+    if (named) below = (upright ? wide + 12 : 22) + 18;
     matrix all = {
         m, box.x + left, box.y + HEAD, (box.w - left - 10) / m->n, (box.h - HEAD - below) / m->n, 0
     };

@@ -138,7 +138,8 @@ static void draw_series(fac_canvas *c, const fac_panel *p, const fac_series *s, 
     fac_point *points =
         fac_arena_alloc(&c->arena, (size_t)(s->n > 0 ? s->n : 0) + 1, sizeof *points);
     bool faint = s->stroke == FAC_STROKE_FAINT;
-    double width = faint ? 1 : s->n > 200 ? 1.8 : 2.2;
+    double width = s->n > 200 ? 1.8 : 2.2;
+    if (faint) width = 1;
     fac_ink ink = { fac_palette[s->colour % FAC_PALETTE], faint ? 0.25 : 1, width,
                     s->stroke == FAC_STROKE_DASHED };
     int n = 0;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "graph/graph_internal.h"
+#include "base/optional.h"
 #include "view/view_internal.h"
 
 enum { GRAPH_NODE = 1, GRAPH_VERSIONS = 4, VERSIONS_PRODUCER = 1, PRODUCER = 22 };
@@ -93,7 +94,7 @@ static void put_const(drawing *d, fac_value *v) {
     while (first->next) first = first->next;
     char label[512];
     const char *scope = first->node->scope;
-    snprintf(label, sizeof label, "%s%sconst_%u", scope ? scope : "", scope ? "." : "",
+    snprintf(label, sizeof label, "%s%sconst_%u", fac_text_or(scope, ""), fac_text_if(scope, "."),
              (unsigned)v->id);
     put_leaf(d, v, "Const", label);
 }

@@ -78,7 +78,8 @@ static void draw(const mosaic *m, int64_t k) {
     for (int64_t row = 0; row < m->height * m->zoom; row++)
         for (int64_t column = 0; column < m->width * m->zoom; column++) {
             const double value = x[row / m->zoom * m->width + column / m->zoom];
-            const colour c = isnan(value) ? alarm : shade(m->limit > 0 ? value / m->limit : 0);
+            const double share = m->limit > 0 ? value / m->limit : 0;
+            const colour c = isnan(value) ? alarm : shade(share);
             dot(m->image, left + column, top + m->label + row, c);
         }
 }
@@ -94,8 +95,8 @@ static int64_t at_most(int64_t x, int64_t most) { return x < most ? x : most; }
 
 static fac_status draw_all(mosaic *m, const fac_mosaic *how, fac_image *out, fac_error *err) {
     const double shape = sqrt((double)m->count * (double)(m->height + m->label) / (double)m->width);
-    m->zoom =
-        how->zoom > 0 ? how->zoom : (int)(m->width < SMALL ? (SMALL + m->width - 1) / m->width : 1);
+    m->zoom = m->width < SMALL ? (int)((SMALL + m->width - 1) / m->width) : 1;
+    if (how->zoom > 0) m->zoom = how->zoom;
     m->columns = how->columns > 0 ? how->columns : (int)at_most((int64_t)ceil(shape), m->count);
     const int64_t rows = (m->count + m->columns - 1) / m->columns;
     if (m->width > MOST_SIDE || m->height > MOST_SIDE || m->zoom > MOST_SIDE || rows > MOST_SIDE ||
@@ -129,7 +130,8 @@ fac_status fac_image_mosaic(const fac_tensor *t, const fac_mosaic *how, fac_imag
         how->sample >= d.d[0])
         return fac_raise(err, FAC_E_SHAPE,
                          "a mosaic needs a sample of a tensor [samples, channels, height, width]");
-    mosaic m = { .count = d.n == 4 ? at_most(d.d[1], how->most > 0 ? how->most : MOST) : 1,
+    const int64_t most = how->most > 0 ? how->most : MOST;
+    mosaic m = { .count = d.n == 4 ? at_most(d.d[1], most) : 1,
                  .height = d.d[d.n - 2],
                  .width = d.d[d.n - 1],
                  .label = d.n == 4 ? LABEL : 0 };

@@ -98,10 +98,11 @@ fac_status fac_canvas_png(const fac_canvas *c, const char *path, fac_error *err)
     for (size_t i = 0; i < c->n; i++) mark(to, &c->marks[i]);
     cairo_status_t wrong = cairo_status(to);
     cairo_destroy(to);
-    fac_status status =
-        wrong ? fac_raise(err, wrong == CAIRO_STATUS_NO_MEMORY ? FAC_E_NOMEM : FAC_E_INTERNAL,
-                          "%s: cairo: %s", path, cairo_status_to_string(wrong))
-              : save(surface, path, err);
+    fac_status status = wrong == CAIRO_STATUS_NO_MEMORY ? FAC_E_NOMEM : FAC_E_INTERNAL;
+    if (wrong)
+        status = fac_raise(err, status, "%s: cairo: %s", path, cairo_status_to_string(wrong));
+    else
+        status = save(surface, path, err);
     cairo_surface_destroy(surface);
     return status;
 }

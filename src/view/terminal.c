@@ -159,10 +159,9 @@ static bool ticked(const sheet *s, int column) {
 
 static void put_foot(sheet *s) {
     fac_text_print(&s->out, "%*s%s", s->left - 1, "", s->how->unicode ? "\xe2\x94\x94" : "+");
-    for (int k = 0; k < s->columns; k++)
-        fac_text_add(&s->out, s->how->unicode ? ticked(s, k) ? "\xe2\x94\xac" : "\xe2\x94\x80"
-                              : ticked(s, k)  ? "+"
-                                              : "-");
+    const char *tick = s->how->unicode ? "\xe2\x94\xac" : "+";
+    const char *line = s->how->unicode ? "\xe2\x94\x80" : "-";
+    for (int k = 0; k < s->columns; k++) fac_text_add(&s->out, ticked(s, k) ? tick : line);
     fac_text_add(&s->out, "\n");
     int at = 0;
     char text[FAC_NUMBER_TEXT];

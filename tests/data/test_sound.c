@@ -197,6 +197,34 @@ static void lies_are_named(void **state) {
     }
 }
 
+/* Floats may be anything: what no spectrum can be made of is refused, what is merely loud is
+ * not. */
+static void samples_are_numbers(void **state) {
+    (void)state;
+    static const double odd[] = { NAN, INFINITY, -INFINITY, 2e12, -1e30 };
+    for (int bits = 32; bits <= 64; bits += 32)
+        for (size_t k = 0; k <= sizeof odd / sizeof *odd; k++) {
+            const lie l = {
+                "floats", "data", 3, 2, 8000, bits / 4, bits, 16, 4 * (uint32_t)bits / 8
+            };
+            const double at[] = { 0.5, -32768, 1e6, k ? odd[k - 1] : 1 };
+            file f = written(&l, "RIFF", false);
+            fac_error e = { 0 };
+            fac_sound s = { 0 };
+            f.n -= 16;
+            for (int i = 0; i < 4; i++) {
+                const float single = (float)at[i];
+                memcpy(f.at + f.n, bits == 32 ? (const void *)&single : &at[i], (size_t)bits / 8);
+                f.n += (size_t)bits / 8;
+            }
+            const fac_status status = fac_wav_decode(f.at, f.n, "test", &s, &e);
+            assert_int_equal(status, k ? FAC_E_FORMAT : FAC_OK);
+            if (k) assert_non_null(strstr(e.text, "chunk \"data\": a sample is"));
+            if (!k) assert_true(s.samples[1] == -32768 && s.samples[3] == 1);
+            fac_sound_free(&s);
+        }
+}
+
 static void large_files_say_so(void **state) {
     (void)state;
     file f = { .n = 0 };
@@ -313,10 +341,15 @@ static void two_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_comes_back), cmocka_unit_test(full_scale_is_limited),
-        cmocka_unit_test(odd_but_true_files),    cmocka_unit_test(lies_are_named),
-        cmocka_unit_test(large_files_say_so),    cmocka_unit_test(rates_of_the_golden_signal),
-        cmocka_unit_test(chunks_of_any_size),    cmocka_unit_test(two_threads),
+        cmocka_unit_test(every_form_comes_back),
+        cmocka_unit_test(full_scale_is_limited),
+        cmocka_unit_test(odd_but_true_files),
+        cmocka_unit_test(lies_are_named),
+        cmocka_unit_test(samples_are_numbers),
+        cmocka_unit_test(large_files_say_so),
+        cmocka_unit_test(rates_of_the_golden_signal),
+        cmocka_unit_test(chunks_of_any_size),
+        cmocka_unit_test(two_threads),
     };
     return cmocka_run_group_tests_name("sound", tests, make_folder, remove_folder);
 }

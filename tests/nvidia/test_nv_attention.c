@@ -261,16 +261,17 @@ static bool warps_are_faster(const form *f, fac_precision p) {
     fac_nv_attention_warps_cut cut;
     fac_problem problem = problem_of(fac_graph_output(g, 0)->node, p, x);
     memset(&o, 0, sizeof o);
-    o.limits = (fac_cl_limits){ .local = 49152, .group = 1024, .units = UNITS, .gpu = true };
+    o.limits = (fac_gpu_limits){ .local = 49152, .group = 1024, .units = UNITS, .gpu = true };
     for (int k = 0; k < FAC_CL_PATHS; k++) o.paths[k] = GOOD;
     assert_true(fac_nv_attention_read(&problem, FAC_NV_MASK, &problem.out[0], 0, &a));
     assert_true(fac_nv_attention_read(&problem, FAC_NV_MASK, &problem.out[0], 1, &b));
-    assert_true(fac_nv_attention_warps_cut_of(&a, 0, fac_mma_local(&o), UNITS, &cut));
+    assert_true(fac_nv_attention_warps_cut_of(&a, 0, fac_mma_unit_of(&o).local, UNITS, &cut));
     const fac_nv_attention_cut tiles = fac_nv_attention_cut_of(&b, FAC_NV_FORWARD);
     const size_t images = b.maps ? 0 : (size_t)(b.B * b.G * b.T * (b.d + b.e) * fac_nv_number(&b));
     fac_graph_free(g);
-    return fac_nv_attention_warps_seconds(&o, &a, &cut) <
-           fac_nv_attention_seconds(&o, &b, &tiles, images);
+    const fac_mma_unit unit = fac_mma_unit_of(&o);
+    return fac_nv_attention_warps_seconds(&unit, &a, &cut) <
+           fac_nv_attention_seconds(&o.limits, &b, &tiles, images);
 }
 
 static void short_sequences_by_warps(void **state) {

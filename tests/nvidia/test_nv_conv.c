@@ -17,7 +17,7 @@ static bool write_rows(fac_problem *p, fac_text *to) {
     fac_nv_conv c;
     fac_nv_tile t;
     return fac_nv_conv_read(&pretended, p, &c) &&
-           fac_nv_tile_choose(&pretended, &c, p->variant, &t) &&
+           fac_nv_tile_choose(&pretended.limits, &c, p->variant, &t) &&
            fac_nv_rows_text(&pretended, &c, &t, to);
 }
 
@@ -41,7 +41,7 @@ static void write_all(const char *name, const char *problem, fac_precision asked
 
 static void kernels_are_written(void **state) {
     (void)state;
-    pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.limits = (fac_gpu_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         write_all(texts[i].name, texts[i].problem, texts[i].precision);
     write_all("tf32_pool",
@@ -60,7 +60,7 @@ static void kernels_are_written(void **state) {
 /* What the test below asks for is taken: said without a device. */
 static void odd_shapes_are_read(void **state) {
     (void)state;
-    pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.limits = (fac_gpu_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
     for (int i = 0; i < 4 * FORMS * MODES; i++) {
         const mode *m = &modes[i % MODES];
         char text[512];

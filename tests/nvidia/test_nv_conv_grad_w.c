@@ -9,7 +9,7 @@
 #include "nv_check.h"
 
 static int setup(void **state) {
-    pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.limits = (fac_gpu_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
     return open_device(state);
 }
 
@@ -92,7 +92,7 @@ static void kernels_are_written(void **state) {
             fac_nv_grad_w_cut c;
             as_problem(g->last, cases[i].precision, o, &p);
             if (!fac_nv_grad_w_read(&p, 2, k % 3, &q)) fail_msg("refused: %s", cases[i].problem);
-            if (!fac_nv_grad_w_choose(&pretended, &q, k, &c)) continue;
+            if (!fac_nv_grad_w_choose(&pretended.limits, &q, k, &c)) continue;
             int64_t rows = 128 * c.tiles_m, columns = c.columns * c.tiles_n, pixels = 1;
             if (c.few) {
                 rows = 64 * c.columns * c.tiles_m;

@@ -113,9 +113,9 @@ static void check_packed(const char *text, const fac_nv_conv *c, const fac_nv_pa
                 source = source * g->kernel[d] + f.axis[d].first + f.axis[d].each * (rest / left);
                 rest %= left;
             }
-            const int64_t K = c->kind == FAC_CL_GRAD_X ? group * c->channels + channel
-                                                       : group * c->rows + row,
-                          C = c->kind == FAC_CL_GRAD_X ? row : channel;
+            const int64_t K = c->kind == FAC_GPU_GRAD_X ? group * c->channels + channel
+                                                        : group * c->rows + row,
+                          C = c->kind == FAC_GPU_GRAD_X ? row : channel;
             const double want = larger * w[(K * (g->C / g->groups) + C) * taps + source];
             const int term = k->few ? 4 * tap + channel : channel,
                       k_tile = k->few ? term / k->terms : term / k->terms * f.taps + tap;

@@ -10,7 +10,7 @@ static void with_maps(bool there) {
 }
 
 static int setup(void **state) {
-    pretended.limits = (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.limits = (fac_gpu_limits){ .units = 132, .gpu = true, .group = 1024, .local = 49152 };
     pretended.paths[FAC_CL_MAPS_16] = FAC_CL_BAD;
     (void)state;
     with_maps(true);

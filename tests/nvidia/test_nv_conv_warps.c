@@ -17,7 +17,7 @@ static bool is_ours(const fac_nv_conv *c) {
 static void kernels_are_written(void **state) {
     (void)state;
     pretended.limits =
-        (fac_cl_limits){ .units = 132, .gpu = true, .group = 1024, .local = LOCAL_BYTES };
+        (fac_gpu_limits){ .units = 132, .gpu = true, .group = 1024, .local = LOCAL_BYTES };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         fac_graph *g = NULL;
         OK(fac_problem_graph(texts[i].problem, false, &g, &err));
@@ -29,7 +29,7 @@ static void kernels_are_written(void **state) {
             fac_text text = { 0 };
             as_problem(g->last, texts[i].precision, o, &p);
             assert_true(fac_nv_conv_read(&pretended, &p, &c));
-            assert_int_equal(fac_nv_warps_choose(&pretended, &c, k, &t),
+            assert_int_equal(fac_nv_warps_choose(&pretended.limits, &c, k, &t),
                              is_ours(&c) && k <= fac_nv_warps_variants(&c));
             if (!t.warps) continue;
             assert_true(t.warps * t.rows * t.c.columns * (int)sizeof(float) + 1024 <= LOCAL_BYTES);

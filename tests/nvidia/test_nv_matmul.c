@@ -50,7 +50,7 @@ static void long_sums(void **state) {
 
 static void open_fake(fac_opencl *o) {
     memset(o, 0, sizeof *o);
-    o->limits = (fac_cl_limits){ .local = 49152, .group = 1024, .units = 132, .gpu = true };
+    o->limits = (fac_gpu_limits){ .local = 49152, .group = 1024, .units = 132, .gpu = true };
 }
 
 /* The cut of a product that an H200 would get; the text of every kernel of it. */
@@ -58,7 +58,7 @@ static fac_nv_matmul cut_of(const char *text, fac_precision p, bool weights, int
     fac_graph *g = NULL;
     fac_opencl o;
     fac_operand x[OPERANDS] = { 0 };
-    fac_cl_product r;
+    fac_gpu_product r;
     fac_nv_matmul m;
     const bool before_run[2] = { false, weights };
     open_fake(&o);
@@ -72,7 +72,7 @@ static fac_nv_matmul cut_of(const char *text, fac_precision p, bool weights, int
         if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
     }
     assert_true(fac_cl_product_read(&o, &problem, &r));
-    if (!fac_nv_matmul_read(&o, &r, p, before_run, number, &m)) m.cut.rows = 0;
+    if (!fac_nv_matmul_read(&o.limits, &r, p, before_run, number, &m)) m.cut.rows = 0;
     const char *folder = getenv("FACULA_KERNELS");
     static int count;
     for (int k = 0; k < 3 && m.cut.rows; k++) {

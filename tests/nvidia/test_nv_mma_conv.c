@@ -18,7 +18,7 @@ static const struct {
               { "sm_80", true, true, 166912 } };
 
 static void pretend(int card) {
-    pretended.limits = (fac_cl_limits){ .units = 108, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.limits = (fac_gpu_limits){ .units = 108, .gpu = true, .group = 1024, .local = 49152 };
     for (int k = 0; k < FAC_CL_PATHS; k++) pretended.paths[k] = BAD;
     pretended.paths[FAC_CL_MMA] = GOOD;
     pretended.paths[FAC_CL_LOCAL_99] = cards[card].l99 ? GOOD : BAD;
@@ -26,7 +26,8 @@ static void pretend(int card) {
 }
 
 static bool cut(fac_problem *p, fac_nv_conv *c, fac_nv_tile *t) {
-    return fac_nv_conv_read(&pretended, p, c) && fac_mma_conv_choose(&pretended, c, p->variant, t);
+    const fac_mma_unit unit = fac_mma_unit_of(&pretended);
+    return fac_nv_conv_read(&pretended, p, c) && fac_mma_conv_choose(&unit, c, p->variant, t);
 }
 
 /* Every cut keeps within local memory, has whole warps, and a text. */

@@ -2,14 +2,15 @@
  * its texts (written to the folder FACULA_KERNELS, for scripts/check_ptx.sh DIR sm_80); where
  * mma.sync works all cuts on odd shapes against the reference. */
 #include "nv_conv_check.h"
-#include "backends/opencl/nvidia/grad_w/mma_grad_w.h"
+#include "backends/opencl/nvidia/grad_w/grad_w.h"
+#include "backends/opencl/nvidia/unit/mma.h"
 #include "backends/opencl/device/probe.h"
 #include "opencl_solvers.h"
 
 enum { GOOD = 1, BAD = 2 };
 
 static void pretend(int card) {
-    pretended.limits = (fac_cl_limits){ .units = 108, .gpu = true, .group = 1024, .local = 49152 };
+    pretended.limits = (fac_gpu_limits){ .units = 108, .gpu = true, .group = 1024, .local = 49152 };
     for (int k = 0; k < FAC_CL_PATHS; k++) pretended.paths[k] = BAD;
     pretended.paths[FAC_CL_LOCAL_99] = card > 0 ? GOOD : BAD;
     pretended.paths[FAC_CL_LOCAL_163] = card > 1 ? GOOD : BAD;
@@ -61,7 +62,8 @@ static void kernels_are_written(void **state) {
                 fac_text t = { 0 };
                 as_problem(g->last, cases[i].precision, o, &p);
                 assert_true(fac_nv_grad_w_read(&p, 3, 0, &q));
-                if (!fac_mma_grad_w_choose(&pretended, &q, k, &c)) continue;
+                const fac_mma_unit unit = fac_mma_unit_of(&pretended);
+                if (!fac_mma_grad_w_choose(&pretended.limits, &unit, &q, k, &c)) continue;
                 const int64_t pixels = q.g.N * q.g.O * q.g.P * q.g.Q;
                 const int64_t row = (c.k.rows + c.k.columns) * (q.dtype == FAC_F32 ? 4 : 2);
                 assert_in_range(c.stages * row * c.k.pixels, 1, 1024 * room[card]);

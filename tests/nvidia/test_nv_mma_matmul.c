@@ -47,10 +47,10 @@ static void cut_of(const char *text, fac_precision p, int card, int number, fac_
     static fac_opencl o;
     fac_graph *g = NULL;
     fac_operand x[OPERANDS] = { 0 };
-    fac_cl_product r;
+    fac_gpu_product r;
     const bool before_run[2] = { false, number & 1 };
     memset(&o, 0, sizeof o);
-    o.limits = (fac_cl_limits){ .local = 49152, .group = 1024, .units = 108, .gpu = true };
+    o.limits = (fac_gpu_limits){ .local = 49152, .group = 1024, .units = 108, .gpu = true };
     for (int k = 0; k < FAC_CL_PATHS; k++) o.paths[k] = BAD;
     o.paths[FAC_CL_LOCAL_99] = card > 0 ? GOOD : BAD;
     o.paths[FAC_CL_LOCAL_163] = card > 1 ? GOOD : BAD;
@@ -64,7 +64,8 @@ static void cut_of(const char *text, fac_precision p, int card, int number, fac_
         if (v) x[i] = (fac_operand){ v->type, fac_layout_plain(&v->type.dims), FAC_RUN, v->known };
     }
     assert_true(fac_cl_product_read(&o, &problem, &r));
-    if (!fac_mma_matmul_read(&o, &r, p, before_run, number, m)) m->cut.rows = 0;
+    const fac_mma_unit unit = fac_mma_unit_of(&o);
+    if (!fac_mma_matmul_read(&unit, &r, p, before_run, number, m)) m->cut.rows = 0;
     fac_text t = { 0 };
     if (m->cut.rows) {
         const int stage = (m->cut.rows + m->cut.columns) * m->row_bytes, room[] = { 48, 99, 163 };

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/device/launch.h"
 #include "backends/opencl/nvidia/unit/nvidia.h"
 #include "base/memory.h"

@@ -118,7 +118,7 @@ static void offers_are_made(void **state) {
     };
     static const fac_cl_path needed[] = { FAC_CL_MMA, FAC_CL_LOCAL_99, FAC_CL_RELAY };
     (void)state;
-    pretended.limits = (fac_cl_limits){
+    pretended.limits = (fac_gpu_limits){
         .units = 132, .gpu = true, .group = 1024, .local = 49152, .memory = (size_t)64 << 30
     };
     for (int i = 0; i < 3; i++) pretended.paths[needed[i]] = FAC_CL_GOOD;

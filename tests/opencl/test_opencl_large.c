@@ -306,7 +306,7 @@ static void bytes_of(const fac_node *n, size_t *largest, size_t *all) {
 
 /* The solvers that take a problem; whether it was of full size. */
 static bool try_case(const large *c) {
-    const fac_cl_limits *l = &fac_opencl_of(device)->limits;
+    const fac_gpu_limits *l = &fac_opencl_of(device)->limits;
     const char *only = getenv("FACULA_SOLVER");
     int64_t rows = c->rows;
     fac_graph *g[2] = { NULL };

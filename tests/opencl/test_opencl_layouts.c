@@ -8,23 +8,24 @@
 
 enum { STEPS = 4096 };
 
-static fac_cl_limits true_limits;
+static fac_gpu_limits true_limits;
 
 /* From now on the device is an H200 as far as solvers can see. */
 static void disguise(fac_device *d) {
     fac_opencl *o = fac_opencl_of(d);
     true_limits = o->limits;
-    o->limits = (fac_cl_limits){ .memory = (size_t)140 << 30,
-                                 .largest = (size_t)35 << 30,
-                                 .local = 48 << 10,
-                                 .align = 512,
-                                 .group = 1024,
-                                 .units = 132,
-                                 .fp64 = true,
-                                 .gpu = true,
-                                 .major = 1,
-                                 .minor = 2 };
-    snprintf(o->place.vendor, sizeof o->place.vendor, "NVIDIA Corporation");
+    o->limits = (fac_gpu_limits){ .memory = (size_t)140 << 30,
+                                  .largest = (size_t)35 << 30,
+                                  .local = 48 << 10,
+                                  .align = 512,
+                                  .group = 1024,
+                                  .units = 132,
+                                  .vector = o->limits.vector,
+                                  .vendor = "NVIDIA Corporation",
+                                  .fp64 = true,
+                                  .gpu = true,
+                                  .major = 1,
+                                  .minor = 2 };
     for (int k = 0; k < FAC_CL_PATHS; k++)
         o->paths[k] = k == FAC_CL_MMA || k == FAC_CL_WGMMA || k == FAC_CL_DOUBLES ? 1 : 2;
 }

@@ -301,7 +301,7 @@ static void tensors_may_be_huge(void **state) {
     NEEDS_DEVICE();
     enum { TAIL = 1000 };
     const int64_t n = ((int64_t)5 << 30) / 4 + 77;
-    const fac_cl_limits *l = &fac_opencl_of(opencl)->limits;
+    const fac_gpu_limits *l = &fac_opencl_of(opencl)->limits;
     if (!l->gpu || l->largest / 4 < (size_t)n || l->memory / 16 < (size_t)n) skip();
     fac_tensor *x = NULL, *y = NULL, *tail = NULL;
     fac_program *p = doubling(opencl, n);

@@ -279,15 +279,16 @@ static void tiles_of_tuning(void **state) {
     if (!device) skip();
     fac_opencl *o = fac_opencl_of(device);
     const bool all = getenv("FACULA_ALL") != NULL;
-    char own[sizeof o->place.vendor];
-    memcpy(own, o->place.vendor, sizeof own);
+    char own[sizeof o->limits.vendor];
+    memcpy(own, o->limits.vendor, sizeof own);
     for (int v = 0; v < 6; v++)
         for (int k = 0; k < 4; k++)
             for (int way = 0; way < 2; way++) {
                 if (!all && v != 0 && (way || below(6))) continue;
-                snprintf(o->place.vendor, sizeof o->place.vendor, "%s", vendors[v]);
+                snprintf(o->limits.vendor, sizeof o->limits.vendor, "%s", vendors[v]);
                 o->limits.gpu = !way;
-                const int n = fac_cl_tile_variants(o, FAC_F32, way ? FAC_CL_VECTOR : FAC_CL_TILED),
+                const int n = fac_gpu_tile_variants(&o->limits, FAC_F32,
+                                                    way ? FAC_GPU_VECTOR : FAC_GPU_TILED),
                           only = 1 + below(n), last = all ? n : only;
                 int took = 0;
                 assert_true(n > 1);
@@ -300,7 +301,7 @@ static void tiles_of_tuning(void **state) {
                     pose_text(k ? convolutions[way] : products[way], problems[k], false, 2e-5));
                 variant = 0;
             }
-    memcpy(o->place.vendor, own, sizeof own);
+    memcpy(o->limits.vendor, own, sizeof own);
 }
 
 /* Sums of nothing are zero, and biases are added all the same. */

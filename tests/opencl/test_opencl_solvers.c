@@ -95,7 +95,7 @@ static void every_case_of_every_op(void **state) {
         watched(); /* the simulator takes a new buffer for an old one of its number */
     fac_opencl *o = fac_opencl_of(device);
     if (!o->limits.gpu)
-        snprintf(o->place.vendor, sizeof o->place.vendor,
+        snprintf(o->limits.vendor, sizeof o->limits.vendor,
                  "ARM"); /* the smallest tiles: soonest compiled */
     for (const fac_solver *const *s = device->backend->solvers; *s; s++) {
         if (!asked_for((*s)->name) || !may_be_asked((*s)->name)) continue;

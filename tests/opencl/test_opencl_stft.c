@@ -21,7 +21,7 @@ typedef enum form { AS_CPU, AS_GPU, AS_GPU_LONG, FORMS } form;
 static bool pose(const char *text, form how, double tolerance) {
     fac_graph *g = NULL;
     fac_opencl *o = fac_opencl_of(device);
-    const fac_cl_limits limits = o->limits;
+    const fac_gpu_limits limits = o->limits;
     const fac_case c = { text, -1, 1, tolerance };
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s: %s", text, err.text);
     if (getenv("FACULA_VERBOSE")) print_message("%s, form %d\n", text, how);

@@ -131,7 +131,7 @@ static void winograd_is_accurate(void **state) {
                  { 4, 8 } } };
     (void)state;
     if (!device) skip();
-    fac_cl_limits *const limits = &fac_opencl_of(device)->limits, own = *limits;
+    fac_gpu_limits *const limits = &fac_opencl_of(device)->limits, own = *limits;
     of_largest = true;
     exact = false;
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {

@@ -51,17 +51,19 @@ static fac_status pretend(fac_opencl *o, const char *card) {
     static const fac_cl_path both[] = { FAC_CL_DOUBLES, FAC_CL_SHUFFLE_NVIDIA, FAC_CL_DOT8_NVIDIA,
                                         FAC_CL_MMA,     FAC_CL_LOCAL_99,       FAC_CL_LOCAL_163,
                                         FAC_CL_FENCES,  FAC_CL_RELAY };
-    o->limits = (fac_cl_limits){ .memory = (size_t)80 << 30,
-                                 .largest = (size_t)20 << 30,
-                                 .local = 49152,
-                                 .align = 512,
-                                 .group = 1024,
-                                 .arguments = 4352,
-                                 .units = hopper ? 132 : 108,
-                                 .fp64 = true,
-                                 .gpu = true,
-                                 .major = 1,
-                                 .minor = 2 };
+    o->limits = (fac_gpu_limits){ .memory = (size_t)80 << 30,
+                                  .largest = (size_t)20 << 30,
+                                  .local = 49152,
+                                  .align = 512,
+                                  .group = 1024,
+                                  .arguments = 4352,
+                                  .units = hopper ? 132 : 108,
+                                  .vector = o->limits.vector,
+                                  .fp64 = true,
+                                  .gpu = true,
+                                  .major = 1,
+                                  .minor = 2 };
+    snprintf(o->limits.vendor, sizeof o->limits.vendor, "%s", o->place.vendor);
     snprintf(o->extensions, sizeof o->extensions, "cl_khr_fp64 cl_nv_device_attribute_query");
     for (int k = 0; k < FAC_CL_PATHS; k++) o->paths[k] = FAC_CL_BAD;
     for (size_t k = 0; k < sizeof both / sizeof *both; k++) o->paths[both[k]] = FAC_CL_GOOD;

@@ -87,14 +87,24 @@ static fac_status read_head(fac_capture *c, int rate, fac_error *err) {
                      has, rate, rate);
 }
 
+static bool wave(const unsigned char *p) {
+    const bool riff = !memcmp(p, "RIFF", 4) || !memcmp(p, "RF64", 4) || !memcmp(p, "BW64", 4);
+    return riff && !memcmp(p + 8, "WAVE", 4);
+}
+
 static fac_status open_pipe(fac_capture *c, int rate, fac_error *err) {
     c->pipe = true;
     c->channels = 1;
     c->align = 2;
     c->nraw = read_bytes(c->raw, sizeof c->raw);
-    if (c->nraw < sizeof c->raw || memcmp(c->raw, "RIFF", 4) || memcmp(c->raw + 8, "WAVE", 4))
-        return FAC_OK;
+    if (fac_sound_is_named(c->raw, c->nraw))
+        return fac_raise(err, FAC_E_FORMAT,
+                         "standard input: a compressed sound, expected WAV or raw 16 bits: `ffmpeg "
+                         "-i SOUND -ar %d -f wav -` makes that",
+                         rate);
+    if (c->nraw < sizeof c->raw || !wave(c->raw)) return FAC_OK;
     memcpy(c->head, c->raw, c->nraw);
+    memcpy(c->head, "RIFF", 4); /* where the size of a stream is not looked up in another chunk */
     c->size = c->nraw;
     c->nraw = 0;
     return read_head(c, rate, err);

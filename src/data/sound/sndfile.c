@@ -104,6 +104,37 @@ static fac_status read_all(const library *l, void *file, const info *i, const ch
     return FAC_OK;
 }
 
+/* An Ogg stream is pages, each with the sizes of its parts: the file may end within one. */
+static bool cut_in_a_page(const unsigned char *p, size_t size) {
+    enum { HEAD = 27 };
+    size_t at = 0;
+    while (size - at >= HEAD && !memcmp(p + at, "OggS", 4)) {
+        const size_t parts = p[at + HEAD - 1];
+        size_t page = HEAD + parts;
+        if (size - at < page) return true;
+        for (size_t k = 0; k < parts; k++) page += p[at + HEAD + k];
+        if (size - at < page) return true;
+        at += page;
+    }
+    return size > at && size - at < HEAD && !memcmp(p + at, "OggS", size - at < 4 ? size - at : 4);
+}
+
+/* A FLAC file says how many frames it has; of a stream, whose end nobody knew, libsndfile says
+ * INT64_MAX. */
+static fac_status whole(const void *bytes, size_t size, const info *i, const char *name,
+                        fac_sound *s, fac_error *err) {
+    enum { FORMATS = 0xFFF0000, FLAC = 0x170000 };
+    const bool told = (i->format & FORMATS) == FLAC && i->frames < INT64_MAX;
+    const bool less = told && s->frames < i->frames;
+    if (!less && !cut_in_a_page(bytes, size)) return FAC_OK;
+    const long long frames = (long long)s->frames;
+    fac_sound_free(s);
+    if (less)
+        return fac_raise(err, FAC_E_FORMAT, "%s: the file is cut: %lld of %lld frames are there",
+                         name, frames, (long long)i->frames);
+    return fac_raise(err, FAC_E_FORMAT, "%s: the file is cut: it ends within a page", name);
+}
+
 fac_status fac_sndfile_decode(const void *bytes, size_t size, const char *name, fac_sound *out,
                               fac_error *err) {
     library l = { 0 };
@@ -118,6 +149,8 @@ fac_status fac_sndfile_decode(const void *bytes, size_t size, const char *name, 
                     i.rate > FAC_SOUND_RATE))
         status = fac_raise(err, FAC_E_FORMAT, "%s: %d channels at %d Hz", name, i.channels, i.rate);
     if (!status) status = read_all(&l, file, &i, name, out, err);
+    if (!status) status = whole(bytes, size, &i, name, out, err);
+    if (!status) status = fac_sound_settle(out, name, "samples", err);
     if (file) l.close(file);
     if (l.handle) dlclose(l.handle);
     return status;

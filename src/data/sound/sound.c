@@ -1,4 +1,5 @@
 /* Sounds: which format it is, loading, mixing channels. */
+#include <math.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/file/file.h"
@@ -29,14 +30,32 @@ static bool begins(const void *data, size_t size, size_t at, const char *magic) 
     return size >= at + n && !memcmp((const char *)data + at, magic, n);
 }
 
-/* What libsndfile may know; an MP3 begins with a tag or with a frame's eleven ones. */
-static bool other_sound(const void *data, size_t size) {
+fac_status fac_sound_settle(fac_sound *s, const char *name, const char *chunk, fac_error *err) {
+    const int64_t count = s->frames * s->channels;
+    for (int64_t i = 0; i < count; i++) {
+        const float x = s->samples[i];
+        if (fabsf(x) <= 0x1p40f) continue;
+        fac_sound_free(s);
+        return fac_raise(err, FAC_E_FORMAT,
+                         "%s: %s: a sample is %g; expected numbers around -1 to 1", name, chunk,
+                         (double)x);
+    }
+    return FAC_OK;
+}
+
+bool fac_sound_is_named(const void *data, size_t size) {
     static const char *const magic[] = {
         "fLaC", "OggS", "FORM", ".snd", "caff", "ID3", "riff", NULL
     };
-    const unsigned char *p = data;
     for (int k = 0; magic[k]; k++)
         if (begins(data, size, 0, magic[k])) return true;
+    return false;
+}
+
+/* What libsndfile may know; an MP3 begins with a tag or with a frame's eleven ones. */
+static bool other_sound(const void *data, size_t size) {
+    const unsigned char *p = data;
+    if (fac_sound_is_named(data, size)) return true;
     return size > 4 && p[0] == 0xFF && (p[1] & 0xE0) == 0xE0 && (p[1] & 6) != 0 &&
            (p[2] & 0xF0) != 0xF0;
 }

@@ -161,6 +161,7 @@ fac_status fac_wav_decode(const void *bytes, size_t size, const char *name, fac_
     FAC_TRY(fac_sound_new((int64_t)(w.data.size / align), channels, rate, w.name, &s, err));
     const size_t step = (size_t)widths[k], count = (size_t)s.frames * (size_t)channels;
     for (size_t i = 0; i < count; i++) s.samples[i] = sample(k, w.data.at + i * step);
+    FAC_TRY(fac_sound_settle(&s, w.name, "chunk \"data\"", err));
     *out = s;
     return FAC_OK;
 }

@@ -82,9 +82,10 @@ static fac_status type_of_value(fac_onnx_listing *l, const fac_graph *g, const f
     for (int k = 0; k < d->n; k++) {
         const char *name = fac_is_symbol(g, d->d[k]) ? fac_symbol_name(g, d->d[k]) : NULL;
         const bool open = d->d[k] < 0, named = name && *name != '?';
-        dims[k] =
-            (fac_onnx_dim){ open ? -1 : d->d[k], named ? fac_arena_text(&l->arena, name) : NULL };
-        if (named && !dims[k].name) return fac_raise_memory(err, "the list of nodes");
+        dims[k] = (fac_onnx_dim){ open ? -1 : d->d[k], NULL };
+        if (!named) continue;
+        dims[k].name = fac_arena_text(&l->arena, name);
+        if (!dims[k].name) return fac_raise_memory(err, "the list of nodes");
     }
     a->dims = dims;
     a->rank = d->n;

@@ -1,5 +1,6 @@
 /* The attributes of a node as text, and after them those that it leaves to ONNX's defaults. */
 #include "base/error.h"
+#include "base/optional.h"
 #include "onnx/listing/listing.h"
 
 enum { SHOWN = 64 }; /* elements of a list that are written out */
@@ -97,7 +98,7 @@ static fac_status take_attr(fac_onnx_listing *l, fac_import *im, const fac_proto
     fac_text text = { 0 };
     FAC_TRY(write_value(im, a, kind, &text, err));
     *to = (fac_onnx_said){ fac_arena_text(&l->arena, a->name), fac_import_attr_kind_name(kind),
-                           text.failed ? NULL : fac_arena_text(&l->arena, text.s ? text.s : ""),
+                           text.failed ? NULL : fac_arena_text(&l->arena, fac_text_or(text.s, "")),
                            true };
     fac_text_free(&text);
     return to->name && to->value ? FAC_OK : fac_raise_memory(err, "the attributes of a node");

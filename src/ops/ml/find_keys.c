@@ -41,7 +41,11 @@ typedef struct key {
 } key;
 
 static key key_at(const fac_array *a, int64_t k) {
-    return (key){ a->f ? a->f[k] : 0, a->i ? a->i[k] : 0, a->t ? a->t[k] : NULL, k };
+    key to = { .at = k };
+    if (a->f) to.f = a->f[k];
+    if (a->i) to.i = a->i[k];
+    if (a->t) to.t = a->t[k];
+    return to;
 }
 
 static int by_value(const key *a, const key *b) {

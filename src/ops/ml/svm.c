@@ -36,8 +36,8 @@ fac_value *fac_ml_kernel(const fac_onnx_node *n, fac_value *x, const double *vec
     fac_graph *g = fac_value_graph(x);
     const char *type = fac_onnx_text(n, "kernel_type", "LINEAR");
     const fac_ml_reals given = fac_ml_reals_of(n, g, "kernel_params");
-    const double p[3] = { given.n > 0 ? given.v[0] : 0, given.n > 1 ? given.v[1] : 0,
-                          given.n > 2 ? given.v[2] : 0 };
+    double p[3] = { 0 };
+    for (int k = 0; k < 3 && k < given.n; k++) p[k] = given.v[k];
     if (!strcmp(type, "RBF"))
         return fac_exp(
             fac_mul(distances(x, vectors, count, features), fac_number_as(x, -p[GAMMA])));

@@ -202,7 +202,8 @@ static int64_t add_row(lists *l, const tables *t, int64_t tree, int64_t start, i
     l->id[at] = at - start;
     l->feature[at] = leaf ? 0 : code & FAC_TREE_FEATURE;
     l->missing[at] = !leaf && code & FAC_TREE_NAN;
-    l->mode[at] = leaf ? "LEAF" : code & FAC_TREE_EQUAL ? "BRANCH_EQ" : "BRANCH_LEQ";
+    l->mode[at] = code & FAC_TREE_EQUAL ? "BRANCH_EQ" : "BRANCH_LEQ";
+    if (leaf) l->mode[at] = "LEAF";
     l->yes[at] = l->no[at] = 0;
     l->from[at] = row;
     return !leaf || add_votes(l, t, at, row) ? at : -1;

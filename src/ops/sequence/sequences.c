@@ -117,8 +117,8 @@ static int sizes_of(fac_graph *g, const fac_value *x, int axis, const fac_value 
     const int count = list ? c.n : (int)((whole + c.v[0] - 1) / c.v[0]);
     *sizes = fac_arena_alloc(&g->arena, (size_t)count + 1, sizeof **sizes);
     if (!*sizes) return fac_fail_graph(g, FAC_E_NOMEM, "no memory for a sequence"), -1;
-    for (int k = 0; k < count; k++)
-        (*sizes)[k] = list ? c.v[k] : k < count - 1 ? c.v[0] : whole - (int64_t)k * c.v[0];
+    for (int k = 0; k < count; k++) (*sizes)[k] = c.v[list ? k : 0];
+    if (!list && count) (*sizes)[count - 1] = whole - (int64_t)(count - 1) * c.v[0];
     return count;
 }
 

@@ -67,7 +67,7 @@ typedef struct stops {
 
 static bool is_stop(const stops *s, const char *text, const char *lower) {
     for (int64_t k = 0; k < s->n; k++)
-        if (!strcmp(s->lower ? s->lower[k] : s->words[k], s->lower ? lower : text)) return true;
+        if (s->lower ? !strcmp(s->lower[k], lower) : !strcmp(s->words[k], text)) return true;
     return false;
 }
 

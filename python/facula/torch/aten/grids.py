@@ -78,7 +78,8 @@ def _seen(g: Graph, at: Value, weight: Value, slope: Value | None, size: int) ->
 
 def _cubic(g: Graph, t: Value) -> list[tuple[Value, Value]]:
     """Weights of the four pixels around a place, and their slopes."""
-    a, out = BEND, []
+    a = BEND
+    out: list[tuple[Value, Value]] = []
     for k in range(-1, 3):
         d = g.op("abs", g.sub(t, k))
         if k in (0, 1):
@@ -96,7 +97,7 @@ def _taps(g: Graph, grid: Value, size: int, how: How) -> list[Tap]:
     at, scale = _spread(g, grid, size, how)
     if how.mode == CUBIC:
         low = g.op("floor", at)
-        out = []
+        out: list[Tap] = []
         for k, (w, s) in zip(range(-1, 3), _cubic(g, g.sub(at, low))):
             place, _ = _padded(g, g.add(low, k), size, how)
             out.append(_seen(g, place, w, g.mul(s, scale), size))
@@ -179,7 +180,8 @@ def grid_sampler_backward(g: Graph, dy: Value, x: Value, grid: Value, mode: int,
                           mask: Sequence[bool]) -> list[Value | None]:
     r = Reading(g, x, grid, How(mode, padding, align))
     dy = g.cast(g.reshape(dy, (r.n, r.c, r.p)), r.dt)
-    dx = dgrid = None
+    dx: Value | None = None
+    dgrid: Value | None = None
     if mask[0]:
         total = g.full(r.x.shape, 0, r.dt)
         for taps in r.choices():

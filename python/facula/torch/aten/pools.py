@@ -140,15 +140,121 @@ for _n in (2, 3):
     rows[f"_adaptive_avg_pool{_n}d"], rows[f"_adaptive_avg_pool{_n}d_backward"] = _adaptive(_n), _adaptive_back(_n)
 
 
-def _whole(x: Value, size: Sequence[int], n: int) -> list[int]:
-    """The windows of adaptive max pooling where they are equal and side by side."""
+# ---- max pools whose windows are not side by side: they are gathered ---------------------------------------------
+
+
+def _equal(x: Value, size: Sequence[int], n: int) -> list[int] | None:
+    """The windows where they are equal and side by side."""
     sides = x.shape[-n:]
-    if any(not m or k % m for k, m in zip(sides, size)):
-        raise Refused("windows of several sizes")
-    return [k // m for k, m in zip(sides, size)]
+    if any(not m for m in size):
+        raise Refused("a pool of nothing")
+    return None if any(k % m for k, m in zip(sides, size)) else [k // m for k, m in zip(sides, size)]
+
+
+def _uneven(k: int, m: int) -> list[list[int]]:
+    """Which of k elements each of m windows holds; the last one fills short windows, and is no new maximum."""
+    windows = [list(range(i * k // m, -(-(i + 1) * k // m))) for i in range(m)]
+    most = max(len(w) for w in windows)
+    return [w + w[-1:] * (most - len(w)) for w in windows]
+
+
+def _uneven_max(g: Graph, x: Value, size: Sequence[int], n: int) -> list[Value]:
+    """The largest of each window, and where it lies in its plane."""
+    from .indexing import constant
+    wide = _batched(g, x, n)
+    sides, lead = wide.shape[2:], wide.shape[:2]
+    tables = [_uneven(k, m) for k, m in zip(sides, size)]
+    rows_of = [constant(g, [i for window in t for i in window]) for t in tables]
+    reach = [len(t[0]) for t in tables]
+    y = wide
+    for axis, places in enumerate(rows_of, 2):
+        y = g.op("gather", y, places, axis=axis)
+    pairs = [v for m, k in zip(size, reach) for v in (m, k)]
+    order = [0, 1] + [2 + 2 * k for k in range(n)] + [3 + 2 * k for k in range(n)]
+    y = g.reshape(g.transpose(g.reshape(y, lead + tuple(pairs)), order), lead + tuple(size) + (math.prod(reach),))
+    best = g.op("arg_max", y, axis=n + 2, keep=False)
+    at = None
+    for k in range(n):                                  # from the place in the window to the place in the plane
+        inside = g.op("mod", g.op("div", best, g.number(math.prod(reach[k + 1:]), "i64")), g.number(reach[k], "i64"))
+        window = g.reshape(g.arange(size[k]), [size[k] if axis == k else 1 for axis in range(n)])
+        place = g.op("gather", rows_of[k], g.add(g.mul(window, reach[k]), inside), axis=0)
+        at = place if at is None else g.add(g.mul(at, sides[k]), place)
+    assert at is not None
+    shape = x.shape[:-n] + tuple(size)
+    return [g.reshape(g.reduce("reduce_max", y, [n + 2]), shape), g.reshape(at, shape)]
+
+
+def _uneven_back(g: Graph, dy: Value, x: Value, at: Value, n: int) -> Value:
+    from .indexing import scatter_by
+    planes = (math.prod(x.shape[:-n]), math.prod(x.shape[-n:]))
+    taken = (planes[0], math.prod(dy.shape[-n:]))
+    zeros = g.full(planes, 0, dy.dt)
+    return g.reshape(scatter_by(g, zeros, 1, g.reshape(at, taken), g.reshape(dy, taken), "add"), x.shape)
+
+
+# ---- fractional max pools: windows of one size that begin where random numbers say ------------------------------
+
+
+def _starts(g: Graph, sample: Value, k: int, m: int, size: int) -> Value:
+    """[planes, m]: where windows of `size` begin along an axis of k, from one number for each plane."""
+    last = g.full((sample.shape[0], 1), k - size, "i64")
+    if m == 1:
+        return last
+    step = (k - size) / (m - 1)
+    i = g.cast(g.reshape(g.arange(m - 1), (1, m - 1)), sample.dt)
+    whole = g.cast(g.op("trunc", g.mul(g.add(i, sample), step)), "i64")
+    return g.concat([g.sub(whole, g.cast(g.op("trunc", g.mul(sample, step)), "i64")), last], 1)
+
+
+def _fractional(n: int) -> Any:
+    def function(g: Graph, x: Value, kernel: Sequence[int], size: Sequence[int], samples: Value) -> list[Value]:
+        if x.dt not in ("f32", "f64") or samples.dt != x.dt or not x.count or not math.prod(size):
+            raise Refused("windows of 16 bits, or of nothing")
+        sides, planes = x.shape[-n:], math.prod(x.shape[:-n])
+        numbers, total = g.reshape(samples, (planes, n)), None
+        for k in range(n):
+            column = n - 1 - k if n == 2 else k         # torch's order: width, height; but depth, height, width
+            first = _starts(g, g.slice(numbers, 1, column, column + 1), sides[k], size[k], kernel[k])
+            counts = [size[k] if axis == k else 1 for axis in range(n)]
+            inside = g.reshape(g.arange(kernel[k]), [1] * (n + 1) + [kernel[k] if axis == k else 1 for axis in range(n)])
+            place = g.add(g.reshape(first, [planes, *counts] + [1] * n), inside)
+            total = place if total is None else g.add(g.mul(total, sides[k]), place)
+        assert total is not None
+        windows, reach = math.prod(size), math.prod(kernel)
+        total = g.reshape(total, (planes, windows * reach))
+        read = g.op("gather_elements", g.reshape(x, (planes, math.prod(sides))), total, axis=1)
+        read, total = (g.reshape(v, (planes, windows, reach)) for v in (read, total))
+        at = g.op("gather_elements", total, g.op("arg_max", read, axis=2, keep=True), axis=2)
+        shape = x.shape[:-n] + tuple(size)
+        return [g.reshape(g.reduce("reduce_max", read, [2]), shape), g.reshape(at, shape)]
+    return function
 
 
 for _n in (2, 3):
-    rows[f"adaptive_max_pool{_n}d"] = lambda g, x, size, n=_n: _max_pool(g, x, n, _whole(x, size, n), (), (0,), (1,), False)
-    rows[f"adaptive_max_pool{_n}d_backward"] = lambda g, dy, x, at, n=_n: _max_pool_back(
-        g, dy, x, n, _whole(x, dy.shape[-n:], n), (), (0,), (1,), False)
+    rows[f"fractional_max_pool{_n}d"] = _fractional(_n)
+    rows[f"fractional_max_pool{_n}d_backward"] = lambda g, dy, x, kernel, size, at, n=_n: _uneven_back(g, dy, x, at, n)
+
+
+# ---- adaptive max pools ----------------------------------------------------------------------------------------
+
+
+def _adaptive_max(n: int) -> Any:
+    def function(g: Graph, x: Value, size: Sequence[int]) -> list[Value]:
+        windows = _equal(x, size, n)
+        if windows is None:
+            return _uneven_max(g, x, size, n)
+        return _max_pool(g, x, n, windows, (), (0,), (1,), False)
+    return function
+
+
+def _adaptive_max_back(n: int) -> Any:
+    def function(g: Graph, dy: Value, x: Value, at: Value) -> Value:
+        windows = _equal(x, dy.shape[-n:], n)
+        if windows is None:
+            return _uneven_back(g, dy, x, at, n)
+        return _max_pool_back(g, dy, x, n, windows, (), (0,), (1,), False)
+    return function
+
+
+for _n in (2, 3):
+    rows[f"adaptive_max_pool{_n}d"], rows[f"adaptive_max_pool{_n}d_backward"] = _adaptive_max(_n), _adaptive_max_back(_n)

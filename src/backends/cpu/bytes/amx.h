@@ -5,7 +5,7 @@
 
 /* Compilers that know it, on Linux.  MemorySanitizer does not see what tiles write. */
 #if defined(__x86_64__) && defined(__linux__) && defined(__has_include)
-#if __has_include(<amxint8intrin.h>)
+#if __has_include(<amxint8intrin.h>) || __has_include(<amxintrin.h>) /* of gcc, of clang */
 #define FAC_AMX 1
 #endif
 #endif

@@ -75,7 +75,8 @@ void fac_direct_schedule(fac_direct_plan *p) {
     const bool one = p->kind == FAC_DIRECT_FLAT || p->kind == FAC_DIRECT_LIST;
     p->width = one ? g->P * g->Q : g->Q;
     p->across = (p->width + simd->rows - 1) / simd->rows;
-    p->tiles = p->across * (one ? 1 : p->kind == FAC_DIRECT_TWO_ROWS ? (g->P + 1) / 2 : g->P);
+    p->tiles = p->across;
+    if (!one) p->tiles *= p->kind == FAC_DIRECT_TWO_ROWS ? (g->P + 1) / 2 : g->P;
 
     const size_t weights = fac_direct_packed(g, simd) / (size_t)g->groups * sizeof(float);
     bool large = weights > p->cpu->l2 / 2;

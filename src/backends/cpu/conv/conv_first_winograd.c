@@ -253,7 +253,9 @@ static void filters_of(int taps, filters G) {
     static const double three[] = { 0, 0.70710678118654752, -0.70710678118654752,
                                     1.4142135623730951, -1.4142135623730951 };
     static const double four[] = { 0, 1, -1, 0.5, -0.5, -2 };
-    const double *p = taps == 2 ? two : taps == 3 ? three : four;
+    const double *p = four;
+    if (taps == 2) p = two;
+    if (taps == 3) p = three;
     const int n = taps + OUT - 1;
     for (int i = 0; i < n; i++) {
         double below = 1, power = 1;

@@ -351,8 +351,9 @@ static void pack_chunk(void *arg, int i, int thread) {
     int lanes = p->cpu->simd->lanes, vectors = p->depthwise ? 1 : fac_chunk_vectors(g.K, lanes, i);
     int64_t taps = p->g.R * p->g.S, width = vectors * lanes,
             k0 = i * (p->depthwise ? lanes : 2 * lanes);
-    int64_t real = g.K - k0 < width ? g.K - k0 : width, depth = p->depthwise ? 1 : g.C,
-            each = p->depthwise ? taps : taps * g.K;
+    int64_t real = g.K - k0 < width ? g.K - k0 : width;
+    int64_t depth = p->depthwise ? 1 : g.C;
+    int64_t each = p->depthwise ? taps : taps * g.K;
     float *to = p->depthwise ? a->to + i * g.R * g.S * lanes
                              : (float *)fac_conv_chunk(&g, lanes, a->to, 0, i);
     (void)thread;

@@ -201,7 +201,10 @@ static void join(void *arg, int i, int thread) {
         for (int64_t k = 1; k < p->parts; k++, part += all)
             for (int64_t q = 0; q < width; q++) y[q] += part[q];
         if (lo > -INFINITY || hi < INFINITY)
-            for (int64_t q = 0; q < width; q++) y[q] = y[q] < lo ? lo : y[q] > hi ? hi : y[q];
+            for (int64_t q = 0; q < width; q++) {
+                const float v = y[q] < lo ? lo : y[q];
+                y[q] = v > hi ? hi : v;
+            }
     }
 }
 

@@ -153,7 +153,8 @@ bool fac_inverted_rows_plan(fac_inverted *q, size_t *work) {
     const int64_t across = (g->Q - 1) * g->stride[2] + g->S, inside = g->W + g->pad[2];
     size_t ring, strip;
     q->blocks = (g->C + lanes - 1) / lanes;
-    q->parts = g->N % threads == 0 ? 1 : threads < g->P ? threads : g->P;
+    q->parts = threads < g->P ? threads : g->P;
+    if (g->N % threads == 0) q->parts = 1;
     q->strip = STRIP < g->P ? STRIP : g->P;
     q->ring = (q->strip - 1) * g->stride[1] + g->R;
     q->row = (across > inside ? across : inside) * lanes;

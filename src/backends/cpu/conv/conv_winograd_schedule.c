@@ -24,7 +24,8 @@ static const double FAR = 0.65;
  * either counts as V fetched, by two threads, since more of them make it side by side. */
 static double seconds_of(const fac_winograd_plan *p, bool by_chunk, int64_t block) {
     const int64_t lanes = p->cpu->simd->lanes, threads = p->cpu->pool.threads;
-    const double share = !by_chunk ? 1 : (double)(p->chunks < threads ? p->chunks : threads);
+    double share = 1;
+    if (by_chunk) share = (double)(p->chunks < threads ? p->chunks : threads);
     const double room = 0.75 * (double)p->cpu->l2, near = 3 * p->cpu->beyond;
     const int64_t points = fac_tiles_points(&p->tiles),
                   depth = fac_tiles_planes(&p->tiles) * p->g.C;

@@ -30,7 +30,10 @@ void fac_winograd_filters(const fac_winograd *w, fac_winograd_matrix *G) {
                                   -1.4142135623730951 };
     static const double eight[] = { 0, 0.5, -0.5, 1, -1, 2, -2 };
     const int taps = (w->kernel - 1) / w->stride + 1, n = w->out + taps - 1;
-    const double *p = n <= 4 ? four + n % 2 : n == 5 ? five : n == 6 ? six : eight;
+    const double *p = eight;
+    if (n <= 4) p = four + n % 2;
+    if (n == 5) p = five;
+    if (n == 6) p = six;
     for (int i = 0; i < n; i++) {
         double below = 1, power = 1;
         for (int j = 0; j < n - 1 && i < n - 1; j++)

@@ -30,8 +30,8 @@ static inline int64_t fac_tiles_points(const fac_tiles *t) { return t->n * t->n;
  * (simd/conv/winograd.c). */
 static inline int64_t fac_tiles_planes(const fac_tiles *t) { return t->window * t->window; }
 static inline int64_t fac_tiles_depth(const fac_tiles *t, int64_t point) {
-    return t->stride == 1 ? 1
-                          : (point / t->n < t->n - 1 ? 2 : 1) * (point % t->n < t->n - 1 ? 2 : 1);
+    if (t->stride == 1) return 1;
+    return (1 + (point / t->n < t->n - 1)) * (1 + (point % t->n < t->n - 1));
 }
 
 /* Tile number i: its image and its first output. */

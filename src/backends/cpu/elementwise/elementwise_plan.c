@@ -70,9 +70,11 @@ bool fac_elementwise_settle(fac_problem *p, int lanes, fac_frame *f) {
         if (!fac_dims_equal(&p->out[k].type.dims, dims)) return false;
         if (fixed) {
             if (l->block != f->block || (f->block > 0 && l->axis != f->axis)) return false;
-        } else
-            *l = f->block ? fac_layout_blocked(dims, f->axis, f->block, dims->n >= 2 ? l->halo : 0)
-                          : fac_layout_plain(dims);
+        } else if (f->block) {
+            *l = fac_layout_blocked(dims, f->axis, f->block, dims->n >= 2 ? l->halo : 0);
+        } else {
+            *l = fac_layout_plain(dims);
+        }
     }
     return true;
 }

@@ -38,13 +38,18 @@ typedef void meet(const meeting *m);
             *at = (T)(met);                                                                        \
         }                                                                                          \
     }
+/* clang-format off */
 #define OF_INTEGER(T, wide)                                                                        \
     MEET(add, T, (wide)a + (wide)b)                                                                \
-    MEET(mul, T, (wide)a *(wide)b) MEET(least, T, a < b ? a : b) MEET(most, T, a > b ? a : b)
+    MEET(mul, T, (wide)a * (wide)b)                                                                \
+    MEET(least, T, a < b ? a : b)                                                                  \
+    MEET(most, T, a > b ? a : b)
 #define OF_FLOAT(T)                                                                                \
     MEET(add, T, a + b)                                                                            \
-    MEET(mul, T, a *b)                                                                             \
-    MEET(least, T, isnan(a) || a < b ? a : b) MEET(most, T, isnan(a) || a > b ? a : b)
+    MEET(mul, T, a * b)                                                                            \
+    MEET(least, T, isnan(a) || a < b ? a : b)                                                      \
+    MEET(most, T, isnan(a) || a > b ? a : b)
+/* clang-format on */
 MEET(put, uint8_t, b)
 MEET(put, uint16_t, b)
 MEET(put, uint32_t, b)
@@ -55,7 +60,8 @@ OF_INTEGER(int32_t, uint32_t)
 OF_INTEGER(int64_t, uint64_t)
 OF_INTEGER(uint8_t, uint32_t)
 OF_INTEGER(uint16_t, uint32_t)
-OF_INTEGER(uint32_t, uint32_t) OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float) OF_FLOAT(double)
+OF_INTEGER(uint32_t, uint32_t)
+OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float) OF_FLOAT(double)
 #define ALL(T)                                                                                     \
     { NULL, add_##T, mul_##T, least_##T, most_##T }
     static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
@@ -165,8 +171,9 @@ static void row(void *arg, int64_t first, int64_t x, int64_t n, int64_t step) {
 static void run_share(void *arg, int64_t first, int64_t last, int thread) {
     job *j = arg;
     const bool places = j->split < 0;
-    share s = { j, places ? first : 0, places ? last : j->g->e.size };
+    share s = { j, 0, j->g->e.size };
     (void)thread;
+    if (places) s = (share){ j, first, last };
     fac_elements_walk(&j->g->e, j->split, first, last, row, &s);
 }
 

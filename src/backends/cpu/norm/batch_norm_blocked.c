@@ -283,7 +283,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_want_blocked(q.cpu, &p->in[0], 0);
     if (q.gradient) fac_want_blocked(q.cpu, &p->in[1], 0);
     if (q.masked) fac_want_blocked(q.cpu, &p->in[3], 0);
-    for (int k = q.gradient ? 2 : 1; k < (q.gradient ? 3 : 5); k++) fac_want_plain(&p->in[k]);
+    if (q.gradient)
+        fac_want_plain(&p->in[2]);
+    else
+        for (int k = 1; k < 5; k++) fac_want_plain(&p->in[k]);
     if (q.e.residual >= 0) fac_want_blocked(q.cpu, &p->in[q.e.residual], 0);
     fac_want_blocked_out(q.cpu, &p->out[0]);
     for (int k = 1; k < p->nout; k++)

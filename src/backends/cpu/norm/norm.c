@@ -184,8 +184,10 @@ static void run_row(const job *j, int64_t row) {
     }
     for (int64_t k = 0; k < r->channels; k++) {
         int64_t c = group * r->channels + k, all = r->groups * r->channels;
-        double scale = j->scale ? (double)j->scale[r->scales == all ? c : group] : 1;
-        float bias = j->bias ? j->bias[r->biases == all ? c : group] : 0;
+        double scale = 1;
+        float bias = 0;
+        if (j->scale) scale = (double)j->scale[r->scales == all ? c : group];
+        if (j->bias) bias = j->bias[r->biases == all ? c : group];
         normalize_plane(j, x + k * r->plane, y + k * r->plane, r->plane, (float)mean,
                         (float)(inverse * scale), bias);
     }

@@ -299,8 +299,10 @@ void fac_gemm_both(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, 
                     next.k += copy.times;
                     next.to += copy.times * 2 * lanes;
                 }
-                panel(g, here, p, direct ? a.at : to, depth, direct ? a.row : 0, panels[now], soon,
-                      copy, edge);
+                if (direct)
+                    panel(g, here, p, a.at, depth, a.row, panels[now], soon, copy, edge);
+                else
+                    panel(g, here, p, to, depth, 0, panels[now], soon, copy, edge);
                 bring(g, b, end, &next);
             }
         }

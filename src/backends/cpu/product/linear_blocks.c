@@ -145,7 +145,8 @@ static void finish(const job *j, int64_t first, int64_t n) {
     for (int64_t m = 0; m < p->M; m++) {
         float *y = j->y + m * p->N + first;
         for (int64_t k = 0; k < n; k++) {
-            float v = y[k] + (j->b ? j->b[first + k] : 0) + (j->r ? j->r[m * p->N + first + k] : 0);
+            float v = y[k] + (j->b ? j->b[first + k] : 0);
+            v += j->r ? j->r[m * p->N + first + k] : 0;
             v = v < p->e.lo ? p->e.lo : v;
             y[k] = v > p->e.hi ? p->e.hi : v;
         }

@@ -92,7 +92,8 @@ bool fac_matmul_read(const fac_problem *p, fac_dtype type, fac_matmul_form *m) {
         int64_t n = m->c_count = fac_dims_count(c), last = c->n ? c->d[c->n - 1] : 1;
         const bool whole = n == m->M * m->N && m->M > 1 && m->N > 1,
                    rows = n == m->M && last == 1 && m->M > 1;
-        m->c = whole ? FAC_C_WHOLE : rows ? FAC_C_ROWS : FAC_C_COLUMNS;
+        m->c = rows ? FAC_C_ROWS : FAC_C_COLUMNS;
+        if (whole) m->c = FAC_C_WHOLE;
     }
     return true;
 }
@@ -129,7 +130,8 @@ uint64_t fac_matmul_key_c(const fac_matmul_form *m, int lanes) {
 }
 
 void fac_matmul_pack_c(const fac_matmul_form *m, int lanes, const float *from, float *to) {
-    bool columns = m->c == FAC_C_COLUMNS;
+    const bool columns = m->c == FAC_C_COLUMNS;
+    const int64_t each = m->c_count == 1 ? 0 : 1;
     for (int64_t k = 0; k < fac_matmul_packed_c(m, lanes); k++)
-        to[k] = columns && k >= m->N ? 0 : (float)m->beta * from[m->c_count == 1 ? 0 : k];
+        to[k] = columns && k >= m->N ? 0 : (float)m->beta * from[k * each];
 }

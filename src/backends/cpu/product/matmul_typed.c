@@ -74,9 +74,18 @@ static bool settle(plan *p, const fac_problem *problem) {
     if (p->type != FAC_F64 && ((kind != 'i' && kind != 'u') || p->own == 0)) return false;
     if (!fac_matmul_read(problem, p->type, m) || problem->node->body[0]) return false;
     if (p->type != FAC_F64 && (m->alpha != 1 || m->beta != 1)) return false;
-    p->as = p->type == FAC_F64 ? FAC_F64 : p->own == 8 ? FAC_U64 : FAC_U32;
-    p->kernel = p->as == FAC_F64 ? s->typed->f64 : p->as == FAC_U64 ? s->typed->u64 : s->typed->u32;
-    p->size = p->as == FAC_U32 ? 4 : 8;
+    p->size = 8;
+    if (p->type == FAC_F64) {
+        p->as = FAC_F64;
+        p->kernel = s->typed->f64;
+    } else if (p->own == 8) {
+        p->as = FAC_U64;
+        p->kernel = s->typed->u64;
+    } else {
+        p->as = FAC_U32;
+        p->kernel = s->typed->u32;
+        p->size = 4;
+    }
     p->wide = 2 * s->lanes * 4 / p->size;
     p->panels = (m->N + p->wide - 1) / p->wide;
     p->tiles = (m->M + s->rows - 1) / s->rows;
@@ -255,9 +264,8 @@ static void tile(const job *j, int64_t first, int64_t rows, int64_t n0, int64_t 
     char *y = j->y + (first * p->m.N + n0) * p->own;
     for (int64_t r = 0; r < rows && !direct && k0 > 0; r++)
         memcpy(sums + r * p->wide * p->size, y + r * p->m.N * p->own, (size_t)(columns * p->size));
-    const fac_typed_tile t = {
-        a, b, direct ? y : sums, direct ? p->m.N : p->wide, k1 - k0, (int)rows, k0 > 0
-    };
+    const int64_t y_row = direct ? p->m.N : p->wide;
+    const fac_typed_tile t = { a, b, direct ? y : sums, y_row, k1 - k0, (int)rows, k0 > 0 };
     p->kernel(&t);
     for (int64_t r = 0; r < rows && (ends || !direct); r++) {
         const char *from = direct ? y + r * p->m.N * p->own : sums + r * p->wide * p->size;

@@ -4,7 +4,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/attention/attention_few.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "backends/opencl/reduce/fold.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
@@ -51,7 +51,7 @@ bool fac_cl_few_read(fac_opencl *o, const fac_problem *p, const fac_operand *con
 double fac_cl_few_seconds(const fac_opencl *o, const fac_problem *p, const fac_cl_few *s) {
     const double pairs = (double)(s->batch * s->q.heads) * (double)(s->q.rows * s->k.rows);
     return fac_cl_price(o, p, 1) +
-           2 * pairs * (double)(s->q.size + s->v.size) / (0.1 * fac_cl_flops(o));
+           2 * pairs * (double)(s->q.size + s->v.size) / (0.1 * fac_gpu_flops(&o->limits));
 }
 
 void fac_cl_few_options(const fac_cl_few *s, fac_text *to) {
@@ -77,6 +77,19 @@ void fac_cl_few_numbers(const fac_cl_few *s, fac_cl_call *c) {
     fac_cl_push_heads(&s->k, c);
     fac_cl_push_heads(&s->v, c);
     fac_cl_push_heads(&s->y, c);
+}
+
+fac_status fac_cl_few_call(fac_opencl *o, fac_cl_plan *plan, const char *before, fac_text *options,
+                           fac_cl_call **out, fac_error *err) {
+    fac_text source = { 0 };
+    fac_text_add(&source, before);
+    fac_text_add(&source, fac_kernel_team);
+    fac_text_add(&source, fac_kernel_attention_few);
+    options->failed |= source.failed;
+    const fac_status status = fac_cl_call_new(o, plan, source.s, options, "attention", out, err);
+    fac_text_free(&source);
+    fac_text_free(options);
+    return status;
 }
 
 /* ---- attention/few ---- */
@@ -109,20 +122,14 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_cl_few s = *(const fac_cl_few *)p->draft;
     const bool counted = p->in[LENGTHS].type.dtype != FAC_NONE;
-    fac_text options = { 0 }, source = { 0 };
+    fac_text options = { 0 };
     fac_cl_call *c = NULL;
     fac_cl_few_options(&s, &options);
     fac_text_print(&options, " -DLENGTHS=%s",
                    counted ? fac_cl_tag(p->in[LENGTHS].type.dtype) : "i64");
     if (counted) fac_text_add(&options, " -DCOUNTED");
     if (fac_attr_flag(p->node, "causal")) fac_text_add(&options, " -DCAUSAL");
-    fac_text_add(&source, fac_kernel_team);
-    fac_text_add(&source, fac_kernel_attention_few);
-    options.failed |= source.failed;
-    const fac_status status = fac_cl_call_new(o, plan, source.s, &options, "attention", &c, err);
-    fac_text_free(&source);
-    fac_text_free(&options);
-    FAC_TRY(status);
+    FAC_TRY(fac_cl_few_call(o, plan, "", &options, &c, err));
     for (int i = Q; i <= V; i++) fac_cl_call_in(c, p, i);
     fac_cl_call_in(c, p, counted ? LENGTHS : Q);
     fac_cl_call_out(c, p, 0);

@@ -17,6 +17,9 @@ bool fac_cl_few_read(fac_opencl *o, const fac_problem *p, const fac_operand *con
 /* Seconds of a launch with so many keys. */
 double fac_cl_few_seconds(const fac_opencl *o, const fac_problem *p, const fac_cl_few *s);
 void fac_cl_few_options(const fac_cl_few *s, fac_text *to);
+/* The call of its kernel, with a text in front; frees the options. */
+fac_status fac_cl_few_call(fac_opencl *o, fac_cl_plan *plan, const char *before, fac_text *options,
+                           fac_cl_call **out, fac_error *err);
 void fac_cl_few_numbers(const fac_cl_few *s, fac_cl_call *c);
 void fac_cl_push_heads(const fac_cl_heads *h, fac_cl_call *c); /* steps of batch, head, row */
 #endif

@@ -90,17 +90,10 @@ static void add_in(fac_cl_call *c, const fac_problem *p, int i) {
 static fac_status add_work(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const fac_cl_few s = *(const fac_cl_few *)p->draft;
     const fac_dims *cos = &p->in[STEP_COS].type.dims;
-    fac_text options = { 0 }, source = { 0 };
+    fac_text options = { 0 };
     fac_cl_call *c = NULL;
     add_options(p, &s, &options);
-    fac_text_add(&source, fac_kernel_index);
-    fac_text_add(&source, fac_kernel_team);
-    fac_text_add(&source, fac_kernel_attention_few);
-    options.failed |= source.failed;
-    const fac_status status = fac_cl_call_new(o, plan, source.s, &options, "attention", &c, err);
-    fac_text_free(&source);
-    fac_text_free(&options);
-    FAC_TRY(status);
+    FAC_TRY(fac_cl_few_call(o, plan, fac_kernel_index, &options, &c, err));
     fac_cl_call_in(c, p, STEP_Q);
     fac_cl_call_out(c, p, 0);
     fac_cl_call_out(c, p, 1);

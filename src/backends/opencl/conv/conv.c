@@ -4,7 +4,7 @@
 #include <string.h>
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/table.h"
@@ -33,32 +33,32 @@ typedef struct plan {
 /* What make() goes on with. */
 typedef struct draft {
     fac_cl_conv c;
-    fac_cl_tile t;
+    fac_gpu_tile t;
 } draft;
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
-    const fac_cl_way way = *(const fac_cl_way *)p->solver->how;
+    const fac_gpu_way way = *(const fac_gpu_way *)p->solver->how;
     const fac_opencl *o = fac_opencl_of(d);
     fac_cl_conv c;
-    fac_cl_tile t;
+    fac_gpu_tile t;
     if (!fac_cl_conv_read(o, p, true, &c)) return false;
     c.r.variant = p->variant;
-    if (!fac_cl_tile_choose(o, &c.r, way, &t)) return false;
-    offer->variants = fac_cl_tile_variants(o, c.r.dtype, way);
-    offer->version = c.kind == FAC_CL_GRAD_W ? GRAD_W_VERSION : FAC_CL_TILE_VERSION;
+    if (!fac_gpu_tile_choose(&o->limits, &c.r, way, &t)) return false;
+    offer->variants = fac_gpu_tile_variants(&o->limits, c.r.dtype, way);
+    offer->version = c.kind == FAC_GPU_GRAD_W ? GRAD_W_VERSION : FAC_GPU_TILE_VERSION;
     fac_cl_conv_settle(&c, &t);
     *FAC_DRAFT(offer, draft) = (draft){ c, t };
     offer->seconds = t.seconds * c.phases;
     const int64_t most =
         fac_cl_phase_shape(&c, 0).N; /* pixels; the phase that has most to do may have less */
     if (most > c.r.s.N) c.r.s.N = most;
-    offer->work = fac_cl_gemm_work(&t, &c.r);
-    if (c.kind == FAC_CL_GRAD_W) return true;
+    offer->work = fac_gpu_tile_work(&t, &c.r);
+    if (c.kind == FAC_GPU_GRAD_W) return true;
     offer->packed[1] = fac_cl_conv_packed(&c) * (size_t)fac_dtype_get(c.r.dtype)->block_bytes;
     if (!offer->packed[1]) return false;
     if (p->in[1].time == FAC_RUN)
-        offer->seconds +=
-            fac_cl_costs.second_launch + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
+        offer->seconds += fac_gpu_costs.second_launch +
+                          2 * (double)offer->packed[1] / fac_gpu_bandwidth(&o->limits);
     return true;
 }
 
@@ -82,7 +82,7 @@ static fac_status upload(fac_device *d, plan *q, int i, const void *from, size_t
 static fac_status make_tables(fac_device *d, plan *q, fac_error *err) {
     fac_cl_tables t;
     FAC_TRY(fac_cl_tables_make(&q->c, &t, err));
-    const bool patches = q->c.r.right != FAC_CL_MATRIX;
+    const bool patches = q->c.r.right != FAC_GPU_MATRIX;
     fac_status status = patches ? upload(d, q, 0, t.tap, t.taps * sizeof(cl_int4), err) : FAC_OK;
     if (!status && patches) status = upload(d, q, 1, t.pixel, t.pixels * sizeof(cl_int4), err);
     if (!status) status = upload(d, q, 2, t.place, t.places * sizeof(cl_int), err);
@@ -92,7 +92,7 @@ static fac_status make_tables(fac_device *d, plan *q, fac_error *err) {
 }
 
 /* Weights are found by a table: they are turned, or in blocks. */
-static bool has_terms(const fac_cl_conv *c) { return c->kind == FAC_CL_GRAD_X || c->block; }
+static bool has_terms(const fac_cl_conv *c) { return c->kind == FAC_GPU_GRAD_X || c->block; }
 
 static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
     fac_text text = { 0 };
@@ -114,7 +114,7 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
     const draft *settled = p->draft;
     q->c = settled->c;
     FAC_TRY(make_tables(d, q, err));
-    if (q->c.kind != FAC_CL_GRAD_W) FAC_TRY(make_pack(o, q, err));
+    if (q->c.kind != FAC_GPU_GRAD_W) FAC_TRY(make_pack(o, q, err));
     return fac_cl_gemm_make(o, &q->c.r, &settled->t, &q->g, err);
 }
 
@@ -136,7 +136,7 @@ static uint64_t pack_key(const void *arg, int input) {
     fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input),
                               (uint64_t)c->kind << 32 | (uint64_t)c->g.groups);
     h = fac_hash_int(h, (uint64_t)c->block << 8 | (uint64_t)c->r.panel);
-    for (int k = 0; k < 3 && c->kind == FAC_CL_GRAD_X; k++) {
+    for (int k = 0; k < 3 && c->kind == FAC_GPU_GRAD_X; k++) {
         h = fac_hash_int(h, (uint64_t)c->g.stride[k]);
         h = fac_hash_int(h, (uint64_t)c->g.dilation[k] << 32 | (uint64_t)c->g.pad[k]);
     }
@@ -148,13 +148,13 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     const plan *q = arg;
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_CL_GRAD_X, table = has_terms(c);
+    const bool turned = c->kind == FAC_GPU_GRAD_X, table = has_terms(c);
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], row = g->C / g->groups * taps,
                   element = (int64_t)q->g.element;
     fac_opencl *o = fac_opencl_of(d);
     (void)input;
     for (int i = 0; i < c->phases; i++) {
-        const fac_cl_shape s = fac_cl_phase_shape(c, i);
+        const fac_gpu_shape s = fac_cl_phase_shape(c, i);
         packing a = {
             .batch = s.batch, .K = s.K, .M = s.M, .padded = s.a.column, .row = turned ? taps : row
         };
@@ -181,7 +181,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     const plan *q = arg;
-    const bool by_w = q->c.kind == FAC_CL_GRAD_W;
+    const bool by_w = q->c.kind == FAC_GPU_GRAD_W;
     fac_cl_operands x = { .a = in[1],
                           .b = in[0],
                           .y = out[0],
@@ -191,7 +191,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
                           .places = q->table[2] };
     for (int i = 0; i < q->c.r.extras; i++) x.e[i] = in[q->c.r.input[i]];
     for (int i = 0; i < (by_w ? 1 : q->c.phases); i++) {
-        const fac_cl_shape s = fac_cl_phase_shape(&q->c, i);
+        const fac_gpu_shape s = fac_cl_phase_shape(&q->c, i);
         FAC_TRY(fac_cl_gemm_run(fac_opencl_of(d), &q->g, &s, &x, err));
     }
     return FAC_OK;
@@ -199,7 +199,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cl_conv_tile = { .name = "conv/tile",
                                       .rank = 440,
-                                      .how = &(const fac_cl_way){ FAC_CL_TILED },
+                                      .how = &(const fac_gpu_way){ FAC_GPU_TILED },
                                       .offer = offer,
                                       .make = make,
                                       .done = done,
@@ -208,7 +208,7 @@ const fac_solver fac_cl_conv_tile = { .name = "conv/tile",
                                       .run = run };
 const fac_solver fac_cl_conv_vector = { .name = "conv/vector",
                                         .rank = 450,
-                                        .how = &(const fac_cl_way){ FAC_CL_VECTOR },
+                                        .how = &(const fac_gpu_way){ FAC_GPU_VECTOR },
                                         .offer = offer,
                                         .make = make,
                                         .done = done,

@@ -13,15 +13,14 @@
  * of the taps and stride 1 (no zeros are multiplied).  The forward pass is one phase. */
 #ifndef FACULA_OPENCL_CONV_H
 #define FACULA_OPENCL_CONV_H
+#include "backends/gpu/conv_kind.h"
 #include "backends/opencl/product/gemm.h"
 #include "ops/conv.h"
 
-typedef enum fac_cl_conv_kind { FAC_CL_FORWARD, FAC_CL_GRAD_X, FAC_CL_GRAD_W } fac_cl_conv_kind;
-
 typedef struct fac_cl_conv {
-    fac_cl_conv_kind kind;
+    fac_gpu_conv_kind kind;
     fac_conv_geom g;
-    fac_cl_product r; /* with the shape of the phase that has most to do */
+    fac_gpu_product r; /* with the shape of the phase that has most to do */
     int phases;
     int64_t M, C;  /* rows of a; channels of a group that a sum runs over */
     int64_t block; /* terms are [block of channels][tap][channel]; 0: [channel][tap] */
@@ -31,7 +30,7 @@ typedef struct fac_cl_conv {
 
 /* What a node is as a convolution; bias: the input that it is, or -1.  false: another op, or a size
  * is no number. */
-bool fac_cl_conv_node(const fac_node *n, fac_cl_conv_kind *kind, fac_conv_geom *g, int *bias);
+bool fac_cl_conv_node(const fac_node *n, fac_gpu_conv_kind *kind, fac_conv_geom *g, int *bias);
 
 /* A conv2d, conv3d, one of their gradients, or their transposes (which are gradients by x, with a
  * bias); asks for plain layouts where it cannot take what is there (which only an offer may do: p
@@ -58,9 +57,9 @@ static inline int64_t fac_cl_phase_taps(const fac_cl_phase *f) {
 /* Terms in blocks of channels; 0: none. */
 void fac_cl_conv_block(fac_cl_conv *c, int64_t block);
 /* Weights and terms as a tile wants them. */
-void fac_cl_conv_settle(fac_cl_conv *c, const fac_cl_tile *t);
+void fac_cl_conv_settle(fac_cl_conv *c, const fac_gpu_tile *t);
 /* The shape of a phase's product; where its weights and tables begin in those of all phases. */
-fac_cl_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase);
+fac_gpu_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase);
 size_t fac_cl_conv_packed(const fac_cl_conv *c); /* elements of the weights of all phases */
 
 /* The tables of all phases, one after the other: int4 of taps and pixels, int of places and of

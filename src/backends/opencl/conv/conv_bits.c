@@ -62,7 +62,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double products = (double)(s.g.N * s.g.P * s.g.Q) * (double)(s.g.K * s.words * WORD) *
                             (double)(s.g.R * s.g.S * s.of_weights * s.planes);
     offer->work = s.w_bytes + s.x_bytes;
-    offer->seconds = fac_cl_price(o, p, 3) + 2 * products / (4 * fac_cl_flops(o));
+    offer->seconds = fac_cl_price(o, p, 3) + 2 * products / (4 * fac_gpu_flops(&o->limits));
     *FAC_DRAFT(offer, counting) = s;
     return true;
 }

@@ -120,7 +120,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!read_problem(o, p, &b)) return false;
     const double macs = (double)(b.g.N * b.g.P * b.g.Q) * (double)(b.g.K * b.C * b.g.R * b.g.S);
     offer->work = b.w_words + b.w_sums + b.x_words + b.x_sums;
-    offer->seconds = fac_cl_price(o, p, b.alone ? 1 : 3) + 2 * macs / (0.3 * fac_cl_flops(o));
+    offer->seconds =
+        fac_cl_price(o, p, b.alone ? 1 : 3) + 2 * macs / (0.3 * fac_gpu_flops(&o->limits));
     *FAC_DRAFT(offer, bytes) = b;
     return true;
 }

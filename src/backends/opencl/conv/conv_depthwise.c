@@ -26,7 +26,7 @@ enum { SEVEN = 7 }; /* columns of a wide tile */
 enum { SMALL = 9, TAPS = 64, TAPS_BY_W = 25, SUM_GROUP = 128, SUM_WIDE = 16, SPLIT_WAVES = 2 };
 
 typedef struct depthwise {
-    fac_cl_conv_kind kind;
+    fac_gpu_conv_kind kind;
     fac_conv_geom g;
     int64_t read, made; /* channels of a group: for one of the result, and of the result */
     fac_cl_tail tail;
@@ -39,15 +39,15 @@ typedef struct depthwise {
 
 static bool geometry(const fac_node *n, depthwise *d) {
     if (n->op == &fac_op_conv2d)
-        d->kind = FAC_CL_FORWARD;
+        d->kind = FAC_GPU_FORWARD;
     else if (n->op == &fac_op_conv2d_grad_x)
-        d->kind = FAC_CL_GRAD_X;
+        d->kind = FAC_GPU_GRAD_X;
     else if (n->op == &fac_op_conv2d_grad_w)
-        d->kind = FAC_CL_GRAD_W;
+        d->kind = FAC_GPU_GRAD_W;
     else
         return false;
-    return d->kind == FAC_CL_FORWARD ? fac_conv_geometry(n, &d->g)
-                                     : fac_conv_grad_geometry(n, &d->g);
+    return d->kind == FAC_GPU_FORWARD ? fac_conv_geometry(n, &d->g)
+                                      : fac_conv_grad_geometry(n, &d->g);
 }
 
 /* By w: tiles go round the splits, so that all units have some. */
@@ -79,12 +79,12 @@ static void flip(depthwise *d) {
 /* As measured on an H200; variants of quads.c. */
 static int favourite(const depthwise *d) {
     const fac_conv_geom *g = &d->g;
-    if (d->kind == FAC_CL_GRAD_W) return 1;
-    if (d->kind == FAC_CL_FORWARD && d->q.goes && g->R * g->S > SMALL) {
+    if (d->kind == FAC_GPU_GRAD_W) return 1;
+    if (d->kind == FAC_GPU_FORWARD && d->q.goes && g->R * g->S > SMALL) {
         if (g->Q <= SEVEN) return 6;
         return g->Q % SEVEN ? 3 : 19;
     }
-    if (d->kind == FAC_CL_GRAD_X || d->read > 1 || g->R * g->S > SMALL) return 2;
+    if (d->kind == FAC_GPU_GRAD_X || d->read > 1 || g->R * g->S > SMALL) return 2;
     return g->stride[1] > 1 || g->stride[2] > 1 ? 5 : 2;
 }
 
@@ -92,11 +92,11 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
     *d = (depthwise){ 0 };
     if (!geometry(p->node, d)) return false;
     const fac_conv_geom *g = &d->g;
-    const bool by_w = d->kind == FAC_CL_GRAD_W;
+    const bool by_w = d->kind == FAC_GPU_GRAD_W;
     const fac_dtype t = p->in[0].type.dtype;
     if (g->groups < 2 || !g->C || g->C % 4) return false;
-    d->read = (d->kind == FAC_CL_GRAD_X ? g->K : g->C) / g->groups;
-    d->made = (d->kind == FAC_CL_GRAD_X ? g->C : g->K) / g->groups;
+    d->read = (d->kind == FAC_GPU_GRAD_X ? g->K : g->C) / g->groups;
+    d->made = (d->kind == FAC_GPU_GRAD_X ? g->C : g->K) / g->groups;
     const bool alone = d->read == 1 && d->made == 1;
     if (!alone && (by_w || !d->made || d->read % 4 || d->made % 4 || d->read > FEW)) return false;
     if (g->N * g->P * g->Q == 0 || g->N * g->H * g->W == 0) return false;
@@ -113,18 +113,18 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
     if (!fac_layout_is_plain(&w->layout, &w->type.dims))
         w->layout = fac_layout_plain(&w->type.dims);
     if (by_w && (p->node->body[0] || w->type.dtype != t)) return false;
-    if (!by_w && !fac_cl_tail_read(o, p, d->kind == FAC_CL_FORWARD ? 2 : -1, &d->tail))
+    if (!by_w && !fac_cl_tail_read(o, p, d->kind == FAC_GPU_FORWARD ? 2 : -1, &d->tail))
         return false;
     d->in = &p->in[0];
     d->out = by_w ? &p->in[1] : &p->out[0];
     d->q = (fac_cl_tiling){ .h = fac_conv_window(g, 1),
                             .w = fac_conv_window(g, 2),
-                            .turned = d->kind == FAC_CL_GRAD_X,
+                            .turned = d->kind == FAC_GPU_GRAD_X,
                             .N = g->N,
                             .C = d->made * g->groups };
     if (!alone) d->q.most = (int)(LOCAL / (d->read * g->R * g->S * 16));
     d->q.goes = alone && !by_w && g->dilation[1] == 1 &&
-                (d->kind == FAC_CL_FORWARD || (g->stride[1] == 1 && g->stride[2] == 1));
+                (d->kind == FAC_GPU_FORWARD || (g->stride[1] == 1 && g->stride[2] == 1));
     d->q.favourite = favourite(d);
     if (!fac_cl_tiling_cut(o, p->variant, &d->q)) return false;
     if (d->q.down_rows && d->q.turned) flip(d);
@@ -140,13 +140,14 @@ static bool offer(fac_device *device, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(device);
     depthwise d;
     if (!o->limits.gpu || !read_problem(o, p, &d)) return false;
-    const bool by_w = d.kind == FAC_CL_GRAD_W;
+    const bool by_w = d.kind == FAC_GPU_GRAD_W;
     const double macs =
         (double)(d.g.N * d.g.P * d.g.Q) * (double)(d.g.K * d.g.C / d.g.groups * d.g.R * d.g.S);
     offer->variants = FAC_CL_QUAD_VARIANTS;
     offer->version = 1;
     offer->work = by_w ? parts_bytes(&d) : 0;
-    offer->seconds = fac_cl_streaming(o, p, by_w ? 2 : 1) + 2 * macs / (0.4 * fac_cl_flops(o));
+    offer->seconds =
+        fac_cl_streaming(o, p, by_w ? 2 : 1) + 2 * macs / (0.4 * fac_gpu_flops(&o->limits));
     *FAC_DRAFT(offer, depthwise) = d;
     return true;
 }
@@ -159,10 +160,11 @@ static fac_status new_call(fac_opencl *o, fac_cl_plan *plan, const depthwise *d,
     fac_cl_tiling tiling = d->q;
     /* which is inline PTX; where sums are not kept in their order (MADE4), larger windows would be
      * loaded as a whole, beyond the registers */
-    const bool ordered = d->read == 1 && d->kind != FAC_CL_GRAD_W;
+    const bool ordered = d->read == 1 && d->kind != FAC_GPU_GRAD_W;
     tiling.ptx = (ordered || d->g.R * d->g.S <= SMALL) && fac_cl_has_path(o, FAC_CL_MMA);
     fac_cl_tiling_text(&tiling, in, out, &text);
-    if (d->kind != FAC_CL_GRAD_W) text.failed |= !fac_cl_tail_text(&d->tail, o->limits.fp64, &text);
+    if (d->kind != FAC_GPU_GRAD_W)
+        text.failed |= !fac_cl_tail_text(&d->tail, o->limits.fp64, &text);
     if (source == fac_kernel_conv_depthwise || source == fac_kernel_conv_depthwise_rows)
         fac_text_add(&text, fac_kernel_conv_taps);
     fac_text_add(&text, source);
@@ -176,10 +178,14 @@ static fac_status add_images(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                              const depthwise *d, fac_error *err) {
     fac_cl_call *c = NULL;
     const bool alone = d->read == 1;
-    const char *source = !alone           ? fac_kernel_conv_grouped
-                         : d->q.down_rows ? fac_kernel_conv_depthwise_rows
-                                          : fac_kernel_conv_depthwise;
-    const char *name = !alone ? "grouped" : d->q.down_rows ? "depthwise_rows" : "depthwise";
+    const char *source = fac_kernel_conv_depthwise, *name = "depthwise";
+    if (!alone) {
+        source = fac_kernel_conv_grouped;
+        name = "grouped";
+    } else if (d->q.down_rows) {
+        source = fac_kernel_conv_depthwise_rows;
+        name = "depthwise_rows";
+    }
     char more[64] = "";
     if (!alone)
         snprintf(more, sizeof more, "#define EACH %d\n#define MADE %d\n", (int)d->read,
@@ -233,9 +239,9 @@ static fac_status add_weights(fac_opencl *o, const fac_problem *p, fac_cl_plan *
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     depthwise d = *(const depthwise *)p->draft;
     d.in = &p->in[0];
-    d.out = d.kind == FAC_CL_GRAD_W ? &p->in[1] : &p->out[0];
-    return d.kind == FAC_CL_GRAD_W ? add_weights(o, p, plan, &d, err)
-                                   : add_images(o, p, plan, &d, err);
+    d.out = d.kind == FAC_GPU_GRAD_W ? &p->in[1] : &p->out[0];
+    return d.kind == FAC_GPU_GRAD_W ? add_weights(o, p, plan, &d, err)
+                                    : add_images(o, p, plan, &d, err);
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 #include "backends/opencl/conv/conv.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
 #include "base/clamp.h"
 #include "base/error.h"
@@ -57,14 +57,14 @@ enum {
  * falls apart into phases. */
 static bool has_window(const fac_opencl *o, const fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const bool turned = c->kind == FAC_GPU_GRAD_X;
     return o->limits.gpu && !(turned && g->stride[2] > 1) &&
            3 * g->stride[2] + (g->kernel[2] - 1) * g->dilation[2] < 32;
 }
 
 /* Neighbours that an item makes: a cpu's item has vectors of its own. */
 static int neighbours(const fac_opencl *o, const fac_cl_conv *c) {
-    const int64_t across = c->kind == FAC_CL_GRAD_X ? c->g.in[2] : c->g.out[2];
+    const int64_t across = c->kind == FAC_GPU_GRAD_X ? c->g.in[2] : c->g.out[2];
     if (o->limits.gpu) return has_window(o, c) ? 4 : 1;
     if (across >= 32 && c->r.dtype != FAC_F64) return 16;
     return across >= 8 ? 8 : 4;
@@ -73,17 +73,17 @@ static int items_of(const fac_opencl *o) { return o->limits.gpu ? 128 : 16; }
 
 static strip strip_of(const fac_opencl *o, const fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const bool turned = c->kind == FAC_GPU_GRAD_X;
     const int64_t *to = turned ? g->in : g->out, *k = g->kernel, *s = g->stride, *e = g->dilation,
                   each = neighbours(o, c);
     strip none = { 0 },
           t = { .line = (to[2] + each - 1) / each * each + (k[2] - 1) * e[2] / s[2] + 1 };
-    if (o->limits.gpu || g->rank != 2 || c->C != 1 || c->kind == FAC_CL_GRAD_W ||
+    if (o->limits.gpu || g->rank != 2 || c->C != 1 || c->kind == FAC_GPU_GRAD_W ||
         k[1] * k[2] > TAPS)
         return none;
     if ((turned && (s[1] > 1 || s[2] > 1)) || s[2] > 8 || t.line > SEEN || to[1] < 1) return none;
     const int64_t lines = SEEN / (t.line * s[2]), most = (lines - 1 - (k[1] - 1) * e[1]) / s[1] + 1;
-    if (lines < 1 + (k[1] - 1) * e[1] || 2 * SEEN * fac_cl_sum_bytes(c->r.dtype) > o->limits.local)
+    if (lines < 1 + (k[1] - 1) * e[1] || 2 * SEEN * fac_gpu_sum_bytes(c->r.dtype) > o->limits.local)
         return none;
     const int64_t units = g->N * g->groups * c->M,
                   want = (4 * (int64_t)o->limits.units + units - 1) / units;
@@ -95,15 +95,14 @@ static strip strip_of(const fac_opencl *o, const fac_cl_conv *c) {
 
 static planes planes_of(const fac_operand *x, int rank) {
     const int64_t *s = x->layout.stride;
-    return (planes){
-        s[0],       s[1], x->layout.offset, rank > 2 ? s[rank - 1] : 0, rank > 1 ? s[rank] : 0,
-        s[rank + 1]
-    };
+    const int64_t depth = rank > 2 ? s[rank - 1] : 0;
+    const int64_t height = rank > 1 ? s[rank] : 0;
+    return (planes){ s[0], s[1], x->layout.offset, depth, height, s[rank + 1] };
 }
 
 /* grad_w: how many parts fill the device. */
 static void split(const fac_opencl *o, fac_cl_conv *c) {
-    fac_cl_shape *s = &c->r.s;
+    fac_gpu_shape *s = &c->r.s;
     const int64_t kernels = c->g.K * c->C, items = items_of(o), most = s->K / (8 * items),
                   want = 8 * (int64_t)o->limits.units / kernels;
     s->splits = most < 1 ? 1 : fac_clamp(want, 1, most);
@@ -114,7 +113,7 @@ static void split(const fac_opencl *o, fac_cl_conv *c) {
 static bool read_direct(const fac_opencl *o, fac_problem *p, fac_cl_conv *c) {
     if (!fac_cl_conv_read(o, p, false, c)) return false;
     const fac_conv_geom *g = &c->g;
-    const bool by_w = c->kind == FAC_CL_GRAD_W;
+    const bool by_w = c->kind == FAC_GPU_GRAD_W;
     double most = (double)g->N * (double)g->groups;
     for (int d = 0; d < 3; d++) most *= (double)(g->in[d] > g->out[d] ? g->in[d] : g->out[d]);
     if (most * (double)c->M > INT_MAX || most * (double)c->C > INT_MAX || c->r.s.N * c->C > INT_MAX)
@@ -130,10 +129,10 @@ static bool read_direct(const fac_opencl *o, fac_problem *p, fac_cl_conv *c) {
 /* A GPU's item goes through the channels of its group one after the other, and waits for memory
  * each time: of few images there are not enough items to hide it. */
 static double waiting(const fac_opencl *o, const fac_cl_conv *c) {
-    const double turns = c->kind == FAC_CL_GRAD_W
+    const double turns = c->kind == FAC_GPU_GRAD_W
                              ? (double)c->r.s.each_k / items_of(o)
                              : (double)c->C * (double)(c->g.kernel[0] * c->g.kernel[1]);
-    return o->limits.gpu ? fac_cl_costs.direct_turn * turns : 0;
+    return o->limits.gpu ? fac_gpu_costs.direct_turn * turns : 0;
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -141,10 +140,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_cl_conv c;
     if (!read_direct(o, p, &c)) return false;
     const fac_conv_geom *g = &c.g;
-    const bool by_w = c.kind == FAC_CL_GRAD_W;
+    const bool by_w = c.kind == FAC_GPU_GRAD_W;
     double macs = (double)g->N * (double)g->K * (double)(g->C / g->groups), bytes = 0;
     for (int k = 0; k < 3; k++) macs *= (double)g->out[k] * (double)g->kernel[k];
-    if (c.kind == FAC_CL_GRAD_X)
+    if (c.kind == FAC_GPU_GRAD_X)
         for (int k = 0; k < 3; k++) macs *= (double)g->stride[k]; /* tries them all */
     for (int i = 0; i < p->nin; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
     bytes += (double)fac_type_bytes(&p->out[0].type);
@@ -153,16 +152,17 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double cpu_share = neighbours(o, &c) > 8 && g->stride[2] < 3 ? 0.1
                              : c.C == 1 && c.M == 1                    ? 0.05
                                                                        : 0.02;
-    const double share = o->limits.gpu          ? (by_w ? 0.03 : 0.08)
+    const double gpu_share = by_w ? 0.03 : 0.08;
+    const double share = o->limits.gpu          ? gpu_share
                          : by_w                 ? 0.01
                          : strip_of(o, &c).rows ? 0.2
                                                 : cpu_share;
-    offer->seconds = fac_cl_speed_of(o)->launch * (by_w ? 2 : 1) +
-                     2 * macs / (fac_cl_flops(o) * share) + bytes / fac_cl_bandwidth(o) +
-                     waiting(o, &c);
+    offer->seconds = fac_gpu_speed_of(&o->limits)->launch * (by_w ? 2 : 1) +
+                     2 * macs / (fac_gpu_flops(&o->limits) * share) +
+                     bytes / fac_gpu_bandwidth(&o->limits) + waiting(o, &c);
     if (by_w)
         offer->work =
-            (size_t)(c.r.s.splits * c.r.s.batch * c.r.s.M * c.r.s.N) * fac_cl_sum_bytes(c.r.dtype);
+            (size_t)(c.r.s.splits * c.r.s.batch * c.r.s.M * c.r.s.N) * fac_gpu_sum_bytes(c.r.dtype);
     *FAC_DRAFT(offer, fac_cl_conv) = c;
     return true;
 }
@@ -178,7 +178,7 @@ static void done(fac_device *d, void *arg) {
 static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool by_w = c->kind == FAC_CL_GRAD_W;
+    const bool by_w = c->kind == FAC_GPU_GRAD_W;
     fac_text text = { 0 };
     bool good = fac_cl_finish_text(&c->r, o->limits.fp64, false, &text);
     static const char axis[] = "TRS";
@@ -186,7 +186,7 @@ static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
         fac_text_print(&text, "#define K%c %lld\n#define S%c %lld\n#define D%c %lld\n", axis[k],
                        (long long)g->kernel[k], axis[k], (long long)g->stride[k], axis[k],
                        (long long)g->dilation[k]);
-    if (c->kind == FAC_CL_GRAD_X) fac_text_add(&text, "#define TURNED\n");
+    if (c->kind == FAC_GPU_GRAD_X) fac_text_add(&text, "#define TURNED\n");
     if (c->r.dtype == FAC_F32 || c->r.dtype == FAC_F64) fac_text_add(&text, "#define STRAIGHT\n");
     if (!by_w && has_window(o, c)) fac_text_add(&text, "#define WINDOW\n");
     const int each = neighbours(o, c);
@@ -211,9 +211,10 @@ static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
 static void describe_pixels(const fac_opencl *o, const fac_problem *p, plan *q) {
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in, *to = turned ? g->in : g->out,
-                  *w = p->in[1].layout.stride;
+    const bool turned = c->kind == FAC_GPU_GRAD_X;
+    const int64_t *from = turned ? g->out : g->in;
+    const int64_t *to = turned ? g->in : g->out;
+    const int64_t *w = p->in[1].layout.stride;
     const int rank = g->rank, each = neighbours(o, c);
     pixels *d = &q->of.p;
     d->D = (int32_t)from[0];
@@ -279,8 +280,8 @@ static void describe_weights(const fac_opencl *o, const fac_problem *p, plan *q)
 static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     q->c = *(const fac_cl_conv *)p->draft;
-    const bool by_w = q->c.kind == FAC_CL_GRAD_W;
-    if (by_w) q->c.r.right = FAC_CL_MATRIX; /* the sum of parts has no tables */
+    const bool by_w = q->c.kind == FAC_GPU_GRAD_W;
+    if (by_w) q->c.r.right = FAC_GPU_MATRIX; /* the sum of parts has no tables */
     if (by_w)
         describe_weights(o, p, q);
     else
@@ -304,7 +305,7 @@ static int64_t element_at(fac_span s, size_t bytes) { return (int64_t)(fac_cl_at
 
 static fac_status run_weights(const plan *q, fac_opencl *o, const fac_span *in, const fac_span *out,
                               fac_span work, fac_error *err) {
-    fac_cl_shape s = q->c.r.s;
+    fac_gpu_shape s = q->c.r.s;
     weights d = q->of.w;
     const fac_cl_operands x = { .y = out[0], .work = work };
     s.parts = element_at(work, q->sum.sums);
@@ -320,18 +321,18 @@ static fac_status run_weights(const plan *q, fac_opencl *o, const fac_span *in, 
 static fac_status run(const void *arg, fac_device *device, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     const plan *q = arg;
-    const fac_cl_product *r = &q->c.r;
+    const fac_gpu_product *r = &q->c.r;
     fac_opencl *o = fac_opencl_of(device);
-    if (q->c.kind == FAC_CL_GRAD_W) return run_weights(q, o, in, out, work, err);
+    if (q->c.kind == FAC_GPU_GRAD_W) return run_weights(q, o, in, out, work, err);
     fac_cl_operands x = { .y = out[0] };
     for (int i = 0; i < r->extras; i++) x.e[i] = in[r->input[i]];
-    const fac_cl_shape s = fac_cl_placed(&q->sum, &r->s, &x);
+    const fac_gpu_shape s = fac_cl_placed(&q->sum, &r->s, &x);
     pixels d = q->of.p;
     d.x.at += element_at(in[0], q->sum.element);
     d.w.at += element_at(in[1], q->sum.element);
-    fac_cl_arg args[5 + FAC_CL_EXTRAS] = { fac_cl_shape_arg(&q->sum, &s),
-                                           fac_cl_arg_value(&d, sizeof d), fac_cl_arg_span(in[0]),
-                                           fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };
+    fac_cl_arg args[5 + FAC_GPU_EXTRAS] = { fac_cl_shape_arg(&q->sum, &s),
+                                            fac_cl_arg_value(&d, sizeof d), fac_cl_arg_span(in[0]),
+                                            fac_cl_arg_span(in[1]), fac_cl_arg_span(out[0]) };
     for (int i = 0; i < r->extras; i++) args[5 + i] = fac_cl_arg_span(x.e[i]);
     return fac_cl_launch(o, &q->kernel, &q->range, 5 + r->extras, args, err);
 }

@@ -13,21 +13,21 @@ static bool is_transposed(const fac_op *op) {
     return op == &fac_op_conv_transpose2d || op == &fac_op_conv_transpose3d;
 }
 
-static bool kind_of(const fac_op *op, fac_cl_conv_kind *kind) {
+static bool kind_of(const fac_op *op, fac_gpu_conv_kind *kind) {
     if (op == &fac_op_conv2d || op == &fac_op_conv3d)
-        *kind = FAC_CL_FORWARD;
+        *kind = FAC_GPU_FORWARD;
     else if (op == &fac_op_conv2d_grad_x || op == &fac_op_conv3d_grad_x || is_transposed(op))
-        *kind = FAC_CL_GRAD_X;
+        *kind = FAC_GPU_GRAD_X;
     else if (op == &fac_op_conv2d_grad_w || op == &fac_op_conv3d_grad_w)
-        *kind = FAC_CL_GRAD_W;
+        *kind = FAC_GPU_GRAD_W;
     else
         return false;
     return true;
 }
 
-bool fac_cl_conv_node(const fac_node *n, fac_cl_conv_kind *kind, fac_conv_geom *g, int *bias) {
+bool fac_cl_conv_node(const fac_node *n, fac_gpu_conv_kind *kind, fac_conv_geom *g, int *bias) {
     if (!kind_of(n->op, kind)) return false;
-    *bias = *kind == FAC_CL_FORWARD || is_transposed(n->op) ? 2 : -1;
+    *bias = *kind == FAC_GPU_FORWARD || is_transposed(n->op) ? 2 : -1;
     return fac_conv_geometry(n, g) || fac_conv_grad_geometry(n, g) ||
            fac_conv_transpose_geometry(n, g);
 }
@@ -72,12 +72,12 @@ fac_cl_phase fac_cl_phase_of(const fac_cl_conv *c, int phase) {
     fac_cl_phase f = { { 0 }, { 1, 1, 1 }, { 0 } };
     int64_t far;
     for (int d = 2, rest = phase; d >= 0; d--) {
-        const int64_t each = c->kind == FAC_CL_GRAD_X ? g->stride[d] : 1;
+        const int64_t each = c->kind == FAC_GPU_GRAD_X ? g->stride[d] : 1;
         f.at[d] = rest % each;
         rest /= (int)each;
-        f.pixels[d] = c->kind != FAC_CL_GRAD_X ? g->out[d]
-                      : g->in[d] > f.at[d]     ? (g->in[d] - f.at[d] + each - 1) / each
-                                               : 0;
+        f.pixels[d] = c->kind != FAC_GPU_GRAD_X ? g->out[d]
+                      : g->in[d] > f.at[d]      ? (g->in[d] - f.at[d] + each - 1) / each
+                                                : 0;
         for (int64_t k = 0; k < g->kernel[d]; k++)
             f.taps[d] += fac_cl_phase_sees(c, &f, d, k, &far);
     }
@@ -88,7 +88,7 @@ bool fac_cl_phase_sees(const fac_cl_conv *c, const fac_cl_phase *f, int d, int64
                        int64_t *far) {
     const fac_conv_geom *g = &c->g;
     *far = k * g->dilation[d];
-    if (c->kind != FAC_CL_GRAD_X) return true;
+    if (c->kind != FAC_GPU_GRAD_X) return true;
     const int64_t from = f->at[d] + g->pad[d] - k * g->dilation[d];
     *far = from / g->stride[d];
     return from % g->stride[d] == 0;
@@ -99,42 +99,42 @@ static int64_t channels(const fac_cl_conv *c) {
     return c->block ? (c->C + c->block - 1) / c->block * c->block : c->C;
 }
 
-static void sizes(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_shape *s) {
+static void sizes(const fac_cl_conv *c, const fac_cl_phase *f, fac_gpu_shape *s) {
     s->inner_n = fac_cl_phase_pixels(f);
     s->N = c->g.N * s->inner_n;
     s->channels = c->C;
     s->window = fac_cl_phase_taps(f);
     s->K = channels(c) * s->window;
-    s->a.z[FAC_CL_BATCH - 1] = s->a.column * s->K;
+    s->a.z[FAC_GPU_BATCH - 1] = s->a.column * s->K;
 }
 
 void fac_cl_conv_block(fac_cl_conv *c, int64_t block) {
     int64_t most = -1;
     c->block = block;
-    for (int i = 0; i < c->phases && c->kind != FAC_CL_GRAD_W; i++) {
+    for (int i = 0; i < c->phases && c->kind != FAC_GPU_GRAD_W; i++) {
         const fac_cl_phase f = fac_cl_phase_of(c, i);
         const int64_t work = fac_cl_phase_pixels(&f) * (1 + fac_cl_phase_taps(&f));
         if (work > most) most = work, sizes(c, &f, &c->r.s);
     }
 }
 
-void fac_cl_conv_settle(fac_cl_conv *c, const fac_cl_tile *t) {
-    if (c->kind == FAC_CL_GRAD_W) return;
-    if (t->way == FAC_CL_VECTOR) {
+void fac_cl_conv_settle(fac_cl_conv *c, const fac_gpu_tile *t) {
+    if (c->kind == FAC_GPU_GRAD_W) return;
+    if (t->way == FAC_GPU_VECTOR) {
         c->r.panel = t->RM;
         c->r.s.a.column = (c->M + t->RM - 1) / t->RM * t->RM;
     }
     fac_cl_conv_block(c, t->blocks ? t->TK : 0);
 }
 
-fac_cl_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase) {
-    fac_cl_shape s = c->r.s;
-    if (c->kind == FAC_CL_GRAD_W) return s;
+fac_gpu_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase) {
+    fac_gpu_shape s = c->r.s;
+    if (c->kind == FAC_GPU_GRAD_W) return s;
     for (int i = 0; i <= phase; i++) {
         const fac_cl_phase f = fac_cl_phase_of(c, i);
         sizes(c, &f, &s);
         if (i == phase) break;
-        s.a.at += s.batch * s.a.z[FAC_CL_BATCH - 1];
+        s.a.at += s.batch * s.a.z[FAC_GPU_BATCH - 1];
         s.taps += c->block ? s.window : s.K;
         s.pixels += s.inner_n;
         s.places += s.inner_n;
@@ -143,19 +143,19 @@ fac_cl_shape fac_cl_phase_shape(const fac_cl_conv *c, int phase) {
 }
 
 size_t fac_cl_conv_packed(const fac_cl_conv *c) {
-    const fac_cl_shape last = fac_cl_phase_shape(c, c->phases - 1);
-    return (size_t)(last.a.at + last.batch * last.a.z[FAC_CL_BATCH - 1]);
+    const fac_gpu_shape last = fac_cl_phase_shape(c, c->phases - 1);
+    return (size_t)(last.a.at + last.batch * last.a.z[FAC_GPU_BATCH - 1]);
 }
 
 /* y and what is added to it: the rows of one group, images x pixels. */
 static bool result(const fac_problem *p, const fac_operand *x, bool places, const int64_t *out,
-                   int64_t M, fac_cl_matrix *m) {
+                   int64_t M, fac_gpu_matrix *m) {
     const fac_dims *d = &p->out[0].type.dims;
     const int rank = d->n - 2;
     int64_t step[FAC_DIMS], *s = step + 2;
-    if (!fac_cl_strides(x, d, step)) return false;
-    *m = (fac_cl_matrix){ .at = x->layout.offset, .row = step[1], .outer = step[0] };
-    m->z[FAC_CL_BATCH - 1] = M * step[1];
+    if (!fac_gpu_strides(x, d, step)) return false;
+    *m = (fac_gpu_matrix){ .at = x->layout.offset, .row = step[1], .outer = step[0] };
+    m->z[FAC_GPU_BATCH - 1] = M * step[1];
     if (!places) {
         bool none = true;
         for (int k = 0; k < rank; k++) none &= s[k] == 0;
@@ -182,9 +182,9 @@ static bool is_alone(const fac_conv_geom *g) {
  * image as a matrix. */
 static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
-    fac_cl_product *r = &c->r;
-    fac_cl_shape *s = &r->s;
-    const bool turned = c->kind == FAC_CL_GRAD_X, alone = is_alone(g);
+    fac_gpu_product *r = &c->r;
+    fac_gpu_shape *s = &r->s;
+    const bool turned = c->kind == FAC_GPU_GRAD_X, alone = is_alone(g);
     int64_t each = 0, across = 0;
     bool strided = false;
     c->M = (turned ? g->C : g->K) / g->groups;
@@ -197,15 +197,15 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     c->phases = turned && phases ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
 
     s->M = c->M;
-    s->batch = s->z[FAC_CL_BATCH - 1] = g->groups;
-    s->a = (fac_cl_matrix){ .row = 1, .column = fac_cl_padded(s->M) };
+    s->batch = s->z[FAC_GPU_BATCH - 1] = g->groups;
+    s->a = (fac_gpu_matrix){ .row = 1, .column = fac_cl_padded(s->M) };
     r->padded = true;
     fac_cl_conv_block(c, 0);
-    s->b = (fac_cl_matrix){ .at = p->in[0].layout.offset, .outer = p->in[0].layout.stride[0] };
-    s->b.z[FAC_CL_BATCH - 1] = c->C * c->see_channel;
+    s->b = (fac_gpu_matrix){ .at = p->in[0].layout.offset, .outer = p->in[0].layout.stride[0] };
+    s->b.z[FAC_GPU_BATCH - 1] = c->C * c->see_channel;
     s->b.row = c->see_channel;
     s->b.column = each;
-    if (!alone) r->right = FAC_CL_PATCHES;
+    if (!alone) r->right = FAC_GPU_PATCHES;
     for (int d = 0; d < 3; d++) s->in[d] = turned ? g->out[d] : g->in[d];
     if (!result(p, &p->out[0], r->places, c->out, c->M, &s->y)) return false;
     for (int i = r->biased; i < r->extras; i++) {
@@ -215,8 +215,9 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
         if (!result(p, extra, r->places, c->out, c->M, &s->e[i])) return false;
     }
     if (r->biased) {
-        s->e[0] = (fac_cl_matrix){ .at = p->in[2].layout.offset, .row = p->in[2].layout.stride[0] };
-        s->e[0].z[FAC_CL_BATCH - 1] = c->M * s->e[0].row;
+        s->e[0] =
+            (fac_gpu_matrix){ .at = p->in[2].layout.offset, .row = p->in[2].layout.stride[0] };
+        s->e[0].z[FAC_GPU_BATCH - 1] = c->M * s->e[0].row;
     }
     return true;
 }
@@ -225,7 +226,7 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
  * matrix, too. */
 static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
-    fac_cl_shape *s = &c->r.s;
+    fac_gpu_shape *s = &c->r.s;
     fac_operand *x = &p->in[0], *dy = &p->in[1], *dw = &p->out[0];
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
     const bool alone = is_alone(g);
@@ -242,15 +243,15 @@ static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     s->K = g->N * s->inner_k;
     s->images = g->N;
     c->r.split_k = true;
-    if (!alone) c->r.right = FAC_CL_TAPS;
-    s->batch = s->z[FAC_CL_BATCH - 1] = g->groups;
-    s->a = (fac_cl_matrix){ .at = dy->layout.offset,
-                            .row = dy->layout.stride[1],
-                            .column = across,
-                            .outer = dy->layout.stride[0] };
-    s->a.z[FAC_CL_BATCH - 1] = c->M * s->a.row;
-    s->b = (fac_cl_matrix){ .at = x->layout.offset, .outer = x->layout.stride[0] };
-    s->b.z[FAC_CL_BATCH - 1] = c->C * c->see_channel;
+    if (!alone) c->r.right = FAC_GPU_TAPS;
+    s->batch = s->z[FAC_GPU_BATCH - 1] = g->groups;
+    s->a = (fac_gpu_matrix){ .at = dy->layout.offset,
+                             .row = dy->layout.stride[1],
+                             .column = across,
+                             .outer = dy->layout.stride[0] };
+    s->a.z[FAC_GPU_BATCH - 1] = c->M * s->a.row;
+    s->b = (fac_gpu_matrix){ .at = x->layout.offset, .outer = x->layout.stride[0] };
+    s->b.z[FAC_GPU_BATCH - 1] = c->C * c->see_channel;
     if (alone) {
         s->b.row = each;
         s->b.column = c->see_channel;
@@ -263,7 +264,7 @@ static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     }
     s->y.at = dw->layout.offset;
     s->y.row = dw->layout.stride[0];
-    s->y.z[FAC_CL_BATCH - 1] = c->M * s->y.row;
+    s->y.z[FAC_GPU_BATCH - 1] = c->M * s->y.row;
     return c->r.extras == 0 && !c->r.body;
 }
 
@@ -283,10 +284,10 @@ bool fac_cl_conv_read(const fac_opencl *o, fac_problem *p, bool phases, fac_cl_c
         !fac_cl_product_start(o, p, bias, &c->r))
         return false;
     c->r.deep = g->rank == 3;
-    if (phases && c->kind == FAC_CL_GRAD_X &&
+    if (phases && c->kind == FAC_GPU_GRAD_X &&
         (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] > PHASES)
         return false;
-    if (!(c->kind == FAC_CL_GRAD_W ? read_taps(p, c) : read_patches(p, phases, c))) return false;
+    if (!(c->kind == FAC_GPU_GRAD_W ? read_taps(p, c) : read_patches(p, phases, c))) return false;
     return small_image(&p->in[0]) && small_image(&p->out[0]) &&
            (double)c->r.s.K * (double)(c->M + 16) < 1e9;
 }
@@ -308,9 +309,9 @@ static void put_term(const fac_cl_conv *c, fac_cl_tables *t, int64_t channel, in
     const fac_conv_geom *g = &c->g;
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], row = g->C / g->groups * taps;
     if (!t->term) return;
-    t->term[t->terms++] = (int32_t)(channel >= c->C            ? -1
-                                    : c->kind == FAC_CL_GRAD_X ? channel * row + tap
-                                                               : channel * taps + tap);
+    t->term[t->terms++] = (int32_t)(channel >= c->C             ? -1
+                                    : c->kind == FAC_GPU_GRAD_X ? channel * row + tap
+                                                                : channel * taps + tap);
 }
 
 static void fill_taps(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tables *t) {
@@ -332,7 +333,7 @@ static void fill_taps(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tables
 
 static void fill_pixels(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tables *t) {
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const bool turned = c->kind == FAC_GPU_GRAD_X;
     const int64_t count = fac_cl_phase_pixels(f);
     for (int64_t n = 0; n < count; n++) {
         const int64_t at[3] = { n / f->pixels[2] / f->pixels[1], n / f->pixels[2] % f->pixels[1],
@@ -361,7 +362,7 @@ fac_status fac_cl_tables_make(const fac_cl_conv *c, fac_cl_tables *t, fac_error 
     t->tap = fac_alloc(4 * taps + 1, sizeof *t->tap);
     t->pixel = fac_alloc(4 * pixels + 1, sizeof *t->pixel);
     if (c->r.places) t->place = fac_alloc(pixels + 1, sizeof *t->place);
-    const bool terms = c->kind == FAC_CL_GRAD_X || c->block;
+    const bool terms = c->kind == FAC_GPU_GRAD_X || c->block;
     if (terms) t->term = fac_alloc(taps + 1, sizeof *t->term);
     if (!t->tap || !t->pixel || (c->r.places && !t->place) || (terms && !t->term)) {
         fac_cl_tables_free(t);

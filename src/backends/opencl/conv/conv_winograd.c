@@ -11,7 +11,7 @@
 #include <string.h>
 #include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "base/clamp.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -32,8 +32,8 @@ typedef struct results {
 
 typedef struct plan {
     fac_cl_conv c;
-    fac_cl_product r; /* one product for each point */
-    fac_cl_tile t;
+    fac_gpu_product r; /* one product for each point */
+    fac_gpu_tile t;
     fac_cl_gemm g, last; /* last: sizes of elements for the last step */
     fac_cl_kernel filter, input, output;
     int out; /* rows and columns of a tile */
@@ -49,24 +49,24 @@ static int64_t rows_of(const plan *q) { return q->c.M * q->c.g.groups; }
 static int64_t channels_of(const plan *q) { return q->c.C * q->c.g.groups; }
 
 /* The products of a slice of so many images. */
-static fac_cl_shape shape_of(const plan *q, int64_t images) {
-    fac_cl_shape s = q->r.s;
+static fac_gpu_shape shape_of(const plan *q, int64_t images) {
+    fac_gpu_shape s = q->r.s;
     s.N = s.inner_n = fac_cl_padded(images * q->down * q->across);
     return s;
 }
 
 /* Rows of U with those that fill it up, as the tile reads them. */
 static int64_t padded_rows(const plan *q) {
-    const int panel = q->t.way == FAC_CL_VECTOR ? q->t.RM : 4;
+    const int panel = q->t.way == FAC_GPU_VECTOR ? q->t.RM : 4;
     return (q->c.M + panel - 1) / panel * panel;
 }
 
 static void describe_product(plan *q) {
     const fac_cl_conv *c = &q->c;
-    fac_cl_product *r = &q->r;
+    fac_gpu_product *r = &q->r;
     const int64_t padded = padded_rows(q), groups = c->g.groups;
     memset(r, 0, sizeof *r);
-    r->panel = q->t.way == FAC_CL_VECTOR ? q->t.RM : 0;
+    r->panel = q->t.way == FAC_GPU_VECTOR ? q->t.RM : 0;
     r->dtype = r->result = FAC_F32;
     r->alpha = r->beta = 1;
     r->padded = true;
@@ -77,20 +77,20 @@ static void describe_product(plan *q) {
     r->s.z[2] = points(q);
     r->s.z[3] = groups;
     r->s.batch = points(q) * groups;
-    r->s.a = (fac_cl_matrix){ .row = 1,
-                              .column = padded,
-                              .z = { 0, 0, groups * c->C * padded, c->C * padded } };
-    r->s.b = (fac_cl_matrix){ .row = q->row,
-                              .column = 1,
-                              .z = { 0, 0, channels_of(q) * q->row, c->C * q->row } };
-    r->s.y = (fac_cl_matrix){ .row = q->row,
-                              .column = 1,
-                              .z = { 0, 0, rows_of(q) * q->row, c->M * q->row } };
+    r->s.a = (fac_gpu_matrix){ .row = 1,
+                               .column = padded,
+                               .z = { 0, 0, groups * c->C * padded, c->C * padded } };
+    r->s.b = (fac_gpu_matrix){ .row = q->row,
+                               .column = 1,
+                               .z = { 0, 0, channels_of(q) * q->row, c->C * q->row } };
+    r->s.y = (fac_gpu_matrix){ .row = q->row,
+                               .column = 1,
+                               .z = { 0, 0, rows_of(q) * q->row, c->M * q->row } };
     r->s = shape_of(q, q->images);
 }
 
 static bool whole_fours(const fac_cl_conv *c) {
-    const fac_cl_matrix *y = &c->r.s.y;
+    const fac_gpu_matrix *y = &c->r.s.y;
     return c->g.rank == 2 && y->column == 1 && y->at % 4 == 0 && y->row % 4 == 0 &&
            y->outer % 4 == 0;
 }
@@ -99,11 +99,11 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
     memset(q, 0, sizeof *q);
-    if (!fac_cl_conv_read(o, p, true, c) || c->kind == FAC_CL_GRAD_W ||
+    if (!fac_cl_conv_read(o, p, true, c) || c->kind == FAC_GPU_GRAD_W ||
         !fac_cl_winograd_takes(p, c, out))
         return false;
     if (g->pad[1] > 2 || g->pad[2] > 2 || c->see[2] != 1) return false;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const bool turned = c->kind == FAC_GPU_GRAD_X;
     const int64_t *from = turned ? g->out : g->in;
     const int64_t *to = turned ? g->in : g->out;
     q->out = out;
@@ -135,9 +135,9 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     q->sight.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]);
     q->sight.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
     describe_product(q);
-    fac_cl_tile other;
-    const bool tiled = fac_cl_tile_choose(o, &q->r, FAC_CL_TILED, &q->t),
-               vector = fac_cl_tile_choose(o, &q->r, FAC_CL_VECTOR, &other);
+    fac_gpu_tile other;
+    const bool tiled = fac_gpu_tile_choose(&o->limits, &q->r, FAC_GPU_TILED, &q->t),
+               vector = fac_gpu_tile_choose(&o->limits, &q->r, FAC_GPU_VECTOR, &other);
     if (vector && (!tiled || other.seconds < q->t.seconds)) q->t = other;
     describe_product(q);
     return tiled || vector;
@@ -157,8 +157,8 @@ static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) 
         bytes += (double)fac_type_bytes(&p->in[q->c.r.input[i]].type);
     bytes += (double)fac_type_bytes(&p->out[0].type);
     if (p->in[1].time == FAC_RUN) bytes += 2 * weights;
-    return 1.4 *
-           (slices * (fac_cl_costs.winograd_slice + q->t.seconds) + bytes / fac_cl_bandwidth(o));
+    return 1.4 * (slices * (fac_gpu_costs.winograd_slice + q->t.seconds) +
+                  bytes / fac_gpu_bandwidth(&o->limits));
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -169,7 +169,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->seconds = seconds(o, &q, p);
     offer->variants = FAC_CL_WINOGRAD_VARIANTS;
     offer->version = VERSION;
-    offer->work = q.v + q.m + fac_cl_gemm_work(&q.t, &q.r);
+    offer->work = q.v + q.m + fac_gpu_tile_work(&q.t, &q.r);
     offer->packed[1] = filter_bytes(&q);
     *FAC_DRAFT(offer, plan) = q;
     return true;
@@ -192,7 +192,7 @@ static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, c
     char options[96], panel[32] = "";
     if (q->r.panel) snprintf(panel, sizeof panel, "#define PANEL %d\n", q->r.panel);
     snprintf(options, sizeof options, "#define %s\n%s%s%s", part,
-             q->c.kind == FAC_CL_GRAD_X ? "#define TURNED\n" : "",
+             q->c.kind == FAC_GPU_GRAD_X ? "#define TURNED\n" : "",
              q->fours ? "#define FOURS\n" : "", panel);
     return fac_cl_winograd_kernel(o, &q->c.r, q->out, options, name, to, err);
 }
@@ -228,7 +228,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
                        fac_error *err) {
     const plan *q = arg;
     const fac_cl_conv *c = &q->c;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const bool turned = c->kind == FAC_GPU_GRAD_X;
     fac_opencl *o = fac_opencl_of(d);
     filters f = { .from = fac_cl_floats_at(from),
                   .to = fac_cl_floats_at(to),
@@ -250,10 +250,10 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                             const fac_span *in, fac_span out, fac_span work, fac_error *err) {
     const fac_conv_geom *g = &q->c.g;
     const int64_t tiles = images * q->down * q->across,
-                  *to = q->c.kind == FAC_CL_GRAD_X ? g->in : g->out;
+                  *to = q->c.kind == FAC_GPU_GRAD_X ? g->in : g->out;
     const fac_span V = work, M = { work.memory, work.at + q->v },
                    parts = { work.memory, work.at + q->v + q->m };
-    const fac_cl_shape s = shape_of(q, images);
+    const fac_gpu_shape s = shape_of(q, images);
     fac_cl_sight look = q->sight;
     look.at += fac_cl_floats_at(in[0]);
     look.to = fac_cl_floats_at(V);
@@ -268,7 +268,7 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                             &(fac_cl_operands){ .a = in[1], .b = V, .y = M, .work = parts }, err));
     fac_cl_operands x = { .y = out };
     for (int i = 0; i < q->c.r.extras; i++) x.e[i] = in[q->c.r.input[i]];
-    const fac_cl_shape whole = fac_cl_placed(&q->last, &q->c.r.s, &x);
+    const fac_gpu_shape whole = fac_cl_placed(&q->last, &q->c.r.s, &x);
     const results r = { .from = fac_cl_floats_at(M),
                         .height = (int32_t)to[1],
                         .width = (int32_t)to[2],
@@ -278,9 +278,9 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                         .tiles = look.tiles,
                         .row = look.row,
                         .channels = (int32_t)rows_of(q) };
-    fac_cl_arg args[4 + FAC_CL_EXTRAS] = { fac_cl_shape_arg(&q->last, &whole),
-                                           fac_cl_arg_value(&r, sizeof r), fac_cl_arg_span(M),
-                                           fac_cl_arg_span(out) };
+    fac_cl_arg args[4 + FAC_GPU_EXTRAS] = { fac_cl_shape_arg(&q->last, &whole),
+                                            fac_cl_arg_value(&r, sizeof r), fac_cl_arg_span(M),
+                                            fac_cl_arg_span(out) };
     for (int i = 0; i < q->c.r.extras; i++) args[4 + i] = fac_cl_arg_span(x.e[i]);
     return fac_cl_launch(o, &q->output, &finish, 4 + q->c.r.extras, args, err);
 }

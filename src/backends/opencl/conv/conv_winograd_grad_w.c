@@ -17,7 +17,7 @@
 #include <string.h>
 #include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
@@ -36,8 +36,8 @@ typedef struct weights {
 
 typedef struct plan {
     fac_cl_conv c;
-    fac_cl_product r, more; /* one product for each point; the one that adds */
-    fac_cl_tile t;
+    fac_gpu_product r, more; /* one product for each point; the one that adds */
+    fac_gpu_tile t;
     fac_cl_gemm g, add;
     fac_cl_kernel inputs, gradients, back;
     int out;                    /* rows and columns of a tile */
@@ -82,8 +82,8 @@ static void step(const plan *q, bool last, int64_t all, int64_t group, int64_t *
 
 static void describe_product(plan *q) {
     const fac_cl_conv *c = &q->c;
-    fac_cl_product *r = &q->r;
-    fac_cl_shape *s = &r->s;
+    fac_gpu_product *r = &q->r;
+    fac_gpu_shape *s = &r->s;
     r->dtype = r->result = FAC_F32;
     r->alpha = r->beta = 1;
     s->M = c->M;
@@ -97,7 +97,7 @@ static void describe_product(plan *q) {
     step(q, q->dy_last, rows_of(q), c->M, &s->a.row, &s->a.column, s->a.z);
     step(q, q->x_last, channels_of(q), c->C, &s->b.column, &s->b.row, s->b.z);
     s->y =
-        (fac_cl_matrix){ .row = c->C, .column = 1, .z = { 0, 0, rows_of(q) * c->C, c->M * c->C } };
+        (fac_gpu_matrix){ .row = c->C, .column = 1, .z = { 0, 0, rows_of(q) * c->C, c->M * c->C } };
 }
 
 /* What is there already is the product's bias. */
@@ -132,7 +132,7 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
     fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
     memset(q, 0, sizeof *q);
-    if (!fac_cl_conv_read(o, p, true, c) || c->kind != FAC_CL_GRAD_W ||
+    if (!fac_cl_conv_read(o, p, true, c) || c->kind != FAC_GPU_GRAD_W ||
         !fac_cl_winograd_takes(p, c, out))
         return false;
     q->out = out;
@@ -155,11 +155,11 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
                             .rows = (int32_t)rows_of(q),
                             .to = p->out[0].layout.offset };
     describe_product(q);
-    fac_cl_tile other;
-    const bool tiled = fac_cl_tile_choose(o, &q->r, FAC_CL_TILED, &q->t),
-               vector = fac_cl_tile_choose(o, &q->r, FAC_CL_VECTOR, &other);
+    fac_gpu_tile other;
+    const bool tiled = fac_gpu_tile_choose(&o->limits, &q->r, FAC_GPU_TILED, &q->t),
+               vector = fac_gpu_tile_choose(&o->limits, &q->r, FAC_GPU_VECTOR, &other);
     if (vector && (!tiled || other.seconds < q->t.seconds)) q->t = other;
-    if (q->t.way == FAC_CL_VECTOR)
+    if (q->t.way == FAC_GPU_VECTOR)
         q->t.TK /= out * out; /* a slab of as many pixels as the direct sum has */
     describe_more(q);
     return (tiled || vector) && q->t.splits * q->r.s.batch <= LAYERS;
@@ -173,8 +173,8 @@ static double seconds(const fac_opencl *o, const plan *q, const fac_problem *p) 
     const double slices = (double)q->slices;
     double bytes = slices * 2 * (double)(q->v + q->d) + (3 * slices - 1) * (double)q->u;
     for (int i = 0; i < 2; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
-    return slices * (fac_cl_costs.winograd_grads + q->t.seconds * (gpu ? 1 : GATHERED)) +
-           fac_cl_costs.second_launch + bytes / fac_cl_bandwidth(o) * (gpu ? 1 : MEMORY);
+    return slices * (fac_gpu_costs.winograd_grads + q->t.seconds * (gpu ? 1 : GATHERED)) +
+           fac_gpu_costs.second_launch + bytes / fac_gpu_bandwidth(&o->limits) * (gpu ? 1 : MEMORY);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -185,7 +185,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->seconds = seconds(o, &q, p);
     offer->variants = FAC_CL_WINOGRAD_VARIANTS;
     offer->version = VERSION;
-    offer->work = q.v + q.d + q.u + fac_cl_gemm_work(&q.t, &q.r);
+    offer->work = q.v + q.d + q.u + fac_gpu_tile_work(&q.t, &q.r);
     *FAC_DRAFT(offer, plan) = q;
     return true;
 }
@@ -257,7 +257,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         FAC_TRY(transform(o, &q->inputs, &q->x, q->x_last, first, tiles, in[0], V, err));
         FAC_TRY(transform(o, &q->gradients, &q->dy, q->dy_last, first, tiles, in[1], D, err));
         const fac_cl_operands x = { .a = D, .b = V, .y = U, .e = { U }, .work = parts };
-        FAC_TRY(fac_cl_gemm_run(o, i ? &q->add : &q->g, i ? &q->more.s : &q->r.s, &x, err));
+        if (i)
+            FAC_TRY(fac_cl_gemm_run(o, &q->add, &q->more.s, &x, err));
+        else
+            FAC_TRY(fac_cl_gemm_run(o, &q->g, &q->r.s, &x, err));
     }
     weights w = q->weights;
     w.from = fac_cl_floats_at(U);

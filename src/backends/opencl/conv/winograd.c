@@ -8,7 +8,8 @@ enum { LINE = 64 }; /* items of a group */
 
 double fac_cl_winograd_slice(const fac_opencl *o, int variant) {
     static const double sizes[FAC_CL_WINOGRAD_VARIANTS] = { 256e6, 24e6, 4e6 };
-    return sizes[variant ? variant - 1 : o->limits.gpu ? 0 : 2];
+    if (variant) return sizes[variant - 1];
+    return sizes[o->limits.gpu ? 0 : 2];
 }
 
 bool fac_cl_winograd_takes(const fac_problem *p, const fac_cl_conv *c, int out) {
@@ -17,11 +18,11 @@ bool fac_cl_winograd_takes(const fac_problem *p, const fac_cl_conv *c, int out) 
     for (int k = 1; k < 3; k++)
         if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] != 1) return false;
     const bool careful = p->precision == FAC_PRECISION_HIGHEST,
-               exact = out == 2 && c->kind != FAC_CL_GRAD_W;
+               exact = out == 2 && c->kind != FAC_GPU_GRAD_W;
     return c->r.dtype == FAC_F32 && c->r.result == FAC_F32 && c->C && (exact || !careful);
 }
 
-fac_status fac_cl_winograd_kernel(fac_opencl *o, const fac_cl_product *r, int out,
+fac_status fac_cl_winograd_kernel(fac_opencl *o, const fac_gpu_product *r, int out,
                                   const char *options, const char *name, fac_cl_kernel *to,
                                   fac_error *err) {
     fac_text text = { 0 };

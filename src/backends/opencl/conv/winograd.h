@@ -23,7 +23,7 @@ bool fac_cl_winograd_takes(const fac_problem *p, const fac_cl_conv *c, int out);
 
 /* One of the kernels for tiles of out x out outputs, with the definitions of its options in front.
  */
-fac_status fac_cl_winograd_kernel(fac_opencl *o, const fac_cl_product *r, int out,
+fac_status fac_cl_winograd_kernel(fac_opencl *o, const fac_gpu_product *r, int out,
                                   const char *options, const char *name, fac_cl_kernel *to,
                                   fac_error *err);
 

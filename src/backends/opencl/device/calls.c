@@ -4,7 +4,7 @@
 #include "backends/opencl/device/complaint.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "cl_elements.h"
@@ -75,7 +75,7 @@ double fac_cl_price(const fac_opencl *o, const fac_problem *p, int launches) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return fac_cl_costs.call * launches + bytes / fac_cl_speed_of(o)->calls_bandwidth;
+    return fac_gpu_costs.call * launches + bytes / fac_gpu_speed_of(&o->limits)->calls_bandwidth;
 }
 
 /* ---- while making ---- */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include "backends/opencl/device/complaint.h"
 #include "base/error.h"
+#include "base/optional.h"
 #include "ops/index.h"
 
 typedef struct complaint {
@@ -55,7 +56,8 @@ static fac_status listen(fac_opencl *o, fac_error *err) {
     const char *step = (const char *)(uintptr_t)c.step;
     fac_error own = { 0 };
     const fac_status status = fac_raise_index(c.index, c.size, &own);
-    fac_raise_in(&own, status, "%s%s%s", o->device.name, step ? ": " : "", step ? step : "");
+    fac_raise_in(&own, status, "%s%s%s", o->device.name, fac_text_if(step, ": "),
+                 fac_text_or(step, ""));
     pthread_mutex_lock(&o->fault);
     if (!o->complained.status) o->complained = own;
     pthread_mutex_unlock(&o->fault);

@@ -6,31 +6,27 @@
 #include <string.h>
 #include "backends/opencl/device/clock.h"
 #include "backends/opencl/device/complaint.h"
-#include "backends/opencl/product/gemm.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/opencl/device/peaks.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
 
 enum { PLACES = 64 };
-/* Questions for devices of OpenCL 2.1 on; for NVIDIA's. */
-enum {
-    MAX_NUM_SUB_GROUPS = 0x105C,
-    COMPUTE_CAPABILITY_MAJOR = 0x4000,
-    COMPUTE_CAPABILITY_MINOR = 0x4001
-};
+/* Questions for NVIDIA's devices. */
+enum { COMPUTE_CAPABILITY_MAJOR = 0x4000, COMPUTE_CAPABILITY_MINOR = 0x4001 };
 
 fac_status fac_cl_raise_in(fac_opencl *o, cl_int code, const char *step, const char *what,
                            fac_error *err) {
     const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY;
     fac_error own = { 0 };
-    fac_status status =
-        fac_raise(&own, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s%s%s: %s (%d)", o->device.name,
-                  step ? step : "", step ? ": " : "", what, fac_cl_error_name(code), (int)code);
+    fac_status status = fac_raise(&own, memory ? FAC_E_NOMEM : FAC_E_DEVICE, "%s: %s%s%s: %s (%d)",
+                                  o->device.name, fac_text_or(step, ""), fac_text_if(step, ": "),
+                                  what, fac_cl_error_name(code), (int)code);
     pthread_mutex_lock(&o->fault);
     if (!memory && !o->broken.status) o->broken = own;
     if (!memory) o->failed = true;
@@ -205,40 +201,6 @@ static fac_status choose(fac_opencl *o, const char *which, int *number, fac_erro
 
 /* ---- opening ---- */
 
-static void ask(const fac_opencl *o, cl_device_info what, void *to, size_t size) {
-    if (o->cl.GetDeviceInfo(o->place.device, what, size, to, NULL)) memset(to, 0, size);
-}
-
-static void find_limits(fac_opencl *o) {
-    fac_cl_limits *l = &o->limits;
-    cl_ulong memory, largest, local;
-    cl_uint units, align, subgroups;
-    char version[128] = "";
-    ask(o, CL_DEVICE_GLOBAL_MEM_SIZE, &memory, sizeof memory);
-    ask(o, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &largest, sizeof largest);
-    ask(o, CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
-    ask(o, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
-    ask(o, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align, sizeof align);
-    ask(o, CL_DEVICE_MAX_WORK_GROUP_SIZE, &l->group, sizeof l->group);
-    ask(o, CL_DEVICE_MAX_PARAMETER_SIZE, &l->arguments, sizeof l->arguments);
-    ask(o, MAX_NUM_SUB_GROUPS, &subgroups, sizeof subgroups);
-    ask(o, CL_DEVICE_OPENCL_C_VERSION, version, sizeof version - 1);
-    ask(o, CL_DEVICE_EXTENSIONS, o->extensions, sizeof o->extensions - 1);
-    l->memory = memory;
-    l->largest = largest;
-    l->local = local;
-    l->units = units;
-    l->align = align / 8;
-    l->fp64 = strstr(o->extensions, "cl_khr_fp64") != NULL;
-    l->fp16 = strstr(o->extensions, "cl_khr_fp16") != NULL;
-    l->subgroups = subgroups != 0;
-    l->gpu = o->place.type & CL_DEVICE_TYPE_GPU;
-    if (sscanf(version, "OpenCL C %d.%d", &l->major, &l->minor) != 2) {
-        l->major = 1;
-        l->minor = 0;
-    }
-}
-
 static fac_status open_queue(fac_opencl *o, fac_error *err) {
     cl_int code;
     o->context = o->cl.CreateContext(NULL, 1, &o->place.device, NULL, NULL, &code);
@@ -281,15 +243,15 @@ static void close_locks(fac_opencl *o) {
 static void find_model(fac_opencl *o) {
     cl_uint major, minor;
     if (!strstr(o->extensions, "cl_nv_device_attribute_query")) return;
-    ask(o, COMPUTE_CAPABILITY_MAJOR, &major, sizeof major);
-    ask(o, COMPUTE_CAPABILITY_MINOR, &minor, sizeof minor);
+    fac_cl_ask(o, COMPUTE_CAPABILITY_MAJOR, &major, sizeof major);
+    fac_cl_ask(o, COMPUTE_CAPABILITY_MINOR, &minor, sizeof minor);
     snprintf(o->device.model, sizeof o->device.model, "sm_%u%u", (unsigned)major, (unsigned)minor);
 }
 
 /* With a place and an open library. */
 static fac_status open_parts(fac_opencl *o, const char *name, const fac_device_opts *opts,
                              fac_error *err) {
-    find_limits(o);
+    fac_cl_find_limits(o);
     if (o->limits.major < 2 && o->limits.minor < 2)
         return fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s speaks OpenCL C %d.%d, 1.2 is needed",
                          name, o->place.name, o->limits.major, o->limits.minor);
@@ -360,7 +322,8 @@ static void close_opencl(fac_device *d) { fac_cl_close(fac_opencl_of(d)); }
 
 static double reorder(const fac_device *d, const fac_type *t) {
     const fac_opencl *o = (const fac_opencl *)d;
-    return fac_cl_speed_of(o)->launch + 2 * (double)fac_type_bytes(t) / fac_cl_bandwidth(o);
+    return fac_gpu_speed_of(&o->limits)->launch +
+           2 * (double)fac_type_bytes(t) / fac_gpu_bandwidth(&o->limits);
 }
 
 /* Where solvers for matrix units want it; what else is there reads either form as fast as the

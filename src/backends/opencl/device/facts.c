@@ -16,7 +16,7 @@ static void bytes_of(size_t bytes, char *to, size_t size) {
 
 void fac_cl_facts(fac_device *d, fac_fact *tell, void *self) {
     const fac_opencl *o = fac_opencl_of(d);
-    const fac_cl_limits *l = &o->limits;
+    const fac_gpu_limits *l = &o->limits;
     char text[400], a[32], b[32], c[32];
     snprintf(text, sizeof text, "%s, %s", o->place.platform_name, o->place.vendor);
     tell(self, "platform", text);

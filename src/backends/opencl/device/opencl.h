@@ -9,6 +9,7 @@
 #ifndef FACULA_OPENCL_H
 #define FACULA_OPENCL_H
 #include "backends/device.h"
+#include "backends/gpu/limits.h"
 #include "backends/opencl/device/api.h"
 #include "backends/opencl/device/build.h"
 
@@ -40,16 +41,6 @@ typedef struct fac_cl_memory {
     bool apart; /* a buffer for each block, kept and never used again: for tools that watch buffers
                  */
 } fac_cl_memory;
-
-typedef struct fac_cl_limits {
-    size_t memory, largest, local,
-        align;        /* bytes: in all, of one buffer, of a work group, of a buffer's start */
-    size_t group;     /* most work items in a group */
-    size_t arguments; /* bytes of a kernel's; at least 1,024 */
-    unsigned units;   /* compute units */
-    bool fp64, fp16, gpu, subgroups;
-    int major, minor; /* OpenCL C */
-} fac_cl_limits;
 
 /* Pinned host memory in pieces: small writes share one, large transfers go through all of them in
  * turn. */
@@ -83,7 +74,7 @@ typedef struct fac_opencl {
     fac_device device; /* first */
     fac_cl_api cl;
     fac_cl_place place;
-    fac_cl_limits limits;
+    fac_gpu_limits limits;
     char extensions[8192];
     atomic_int paths[16]; /* what probes found: probe.h */
     atomic_int last;      /* 1: images may have their channels last, -1: no, 0: nobody has asked */
@@ -142,6 +133,13 @@ fac_status fac_cl_open_on(fac_opencl *o, cl_context context, cl_command_queue qu
                           const fac_device_opts *opts, fac_error *err);
 void fac_cl_close(fac_opencl *o);
 extern const fac_memory_ops fac_cl_memory_ops;
+
+/* ---- limits.c ---- */
+
+/* The answer to a question, zeros where the driver has none. */
+void fac_cl_ask(const fac_opencl *o, cl_device_info what, void *to, size_t size);
+/* Fills in limits and extensions. */
+void fac_cl_find_limits(fac_opencl *o);
 
 /* ---- facts.c ---- */
 

@@ -86,8 +86,8 @@ fac_status fac_cl_blame(fac_opencl *o, cl_int code, const char *what, fac_error 
     pthread_mutex_lock(&o->launch);
     suspects(o, &first, &last, &code);
     const bool known = describe(o, first, last, steps, sizeof steps);
-    fac_status status =
-        fac_cl_raise_in(o, code, known ? steps : NULL, known ? "running its kernels" : what, err);
+    fac_status status = known ? fac_cl_raise_in(o, code, steps, "running its kernels", err)
+                              : fac_cl_raise_in(o, code, NULL, what, err);
     clear(o, o->submitted);
     pthread_mutex_unlock(&o->launch);
     return status;

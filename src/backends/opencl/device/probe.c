@@ -26,7 +26,10 @@ static const char half[] = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
                            "kernel void probe(global int *y) { int i = get_local_id(0); half x = "
                            "(half)2048.0f + (half)(float)i; "
                            "y[i] = (int)x + (int)((float)as_half((ushort)i) * 0x1p24f); }\n";
-static int half_says(int i) { return 2048 + (i & 1 ? i & 2 ? i + 1 : i - 1 : i) + i; }
+static int half_says(int i) {
+    const int even = i & 2 ? i + 1 : i - 1;
+    return 2048 + (i & 1 ? even : i) + i;
+}
 
 /* The size of a subgroup is the device's affair: the sum of ones over it is its size, and its first
  * item's number is all's. */

@@ -6,6 +6,7 @@
 #include "backends/opencl/device/opencl.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/optional.h"
 #include "base/text.h"
 #include "facula/version.h"
 #include "cl_prelude.h"
@@ -34,7 +35,7 @@ static fac_status build(fac_opencl *o, cl_program p, const char *options, fac_er
     char *log = log_of(o, p);
     fac_status status =
         fac_raise(err, FAC_E_DEVICE, "%s: a kernel does not compile: %s%s%s", o->device.name,
-                  fac_cl_error_name(code), log ? ": " : "", log ? log : "");
+                  fac_cl_error_name(code), fac_text_if(log, ": "), fac_text_or(log, ""));
     fac_release(log);
     return status;
 }

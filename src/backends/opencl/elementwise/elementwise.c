@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
+#include "base/clamp.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -27,7 +28,7 @@ static const fac_operand *operand(const fac_problem *p, int i) {
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Of each operand a place and a pointer, of each set where it begins and how many there are. */
-int fac_cl_sets_most(const fac_opencl *o, const fac_cl_walk *w) {
+int fac_cl_sets_most(const fac_opencl *o, const fac_gpu_walk *w) {
     const size_t operands = (size_t)w->operands,
                  bytes = least(o->limits.arguments, LARGEST_ARGUMENTS), word = sizeof(int64_t);
     const size_t shared = word * (4 + (size_t)w->dims * (1 + operands)),
@@ -37,14 +38,14 @@ int fac_cl_sets_most(const fac_opencl *o, const fac_cl_walk *w) {
     return most < 1 ? 1 : (int)most;
 }
 
-static void add_arguments(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
+static void add_arguments(fac_text *t, const fac_problem *p, const fac_gpu_walk *w,
                           const fac_cl_sets *sets) {
     fac_text_print(t,
                    "typedef struct { long at[%d], first[%d], count[%d], runs, run, size[%d], "
                    "stride[%d][%d]; } shape;\n",
                    sets->n * w->operands, sets->n + 1, sets->n, w->dims, w->operands, w->dims);
     fac_text_print(t, "typedef %s pos;\nkernel void elementwise(const shape s",
-                   fac_cl_walk_is_wide(w) ? "long" : "int");
+                   fac_gpu_walk_is_wide(w) ? "long" : "int");
     for (int k = 0; k < sets->n * w->operands; k++) {
         const int i = sets->operand[k];
         fac_text_print(t, ", global %s%s *y%d", i < p->nin ? "const " : "",
@@ -54,7 +55,7 @@ static void add_arguments(fac_text *t, const fac_problem *p, const fac_cl_walk *
 }
 
 /* Pointers x0, x1, ... at the first element of this item's run. */
-static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
+static void add_head(fac_text *t, const fac_problem *p, const fac_gpu_walk *w,
                      const fac_cl_sets *sets) {
     fac_text_add(t, "    const pos unit = get_global_id(0);\n    pos in_set, n;\n");
     for (int k = 0; k < w->operands; k++) {
@@ -91,7 +92,7 @@ static void add_head(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
 }
 
 /* Where operand k lies along the last dim, counted by i. */
-static void add_places(fac_text *t, const fac_cl_walk *w) {
+static void add_places(fac_text *t, const fac_gpu_walk *w) {
     const int last = w->dims - 1;
     for (int k = 0; k < w->operands; k++) {
         if (w->stride[k][last] == 1)
@@ -123,7 +124,7 @@ static const char *access_of(const fac_problem *p, const fac_cl_expression *e,
 
 /* One access: x0, x1, ... are what came as in0, in1, ... (`which`: of several); results go to to0,
  * to1, ... */
-static void add_access(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
+static void add_access(fac_text *t, const fac_problem *p, const fac_gpu_walk *w,
                        const fac_cl_expression *e, const fac_cl_sets *sets, int near,
                        const char *which, const char *where) {
     char name[24];
@@ -156,7 +157,7 @@ static void add_access(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
 }
 
 /* A whole run of `near` elements comes and goes in one access of each operand. */
-static void add_near(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
+static void add_near(fac_text *t, const fac_problem *p, const fac_gpu_walk *w,
                      const fac_cl_expression *e, const fac_cl_sets *sets, int near) {
     char name[24];
     fac_text_add(t, "    {\n");
@@ -179,7 +180,7 @@ static void add_near(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
 
 /* One long run: an item does `ahead` accesses of each operand, a group's width from one another,
  * all of whose inputs are on their way before the first is needed. */
-static void add_ahead(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
+static void add_ahead(fac_text *t, const fac_problem *p, const fac_gpu_walk *w,
                       const fac_cl_expression *e, const fac_cl_sets *sets, int near, int ahead) {
     char name[24];
     fac_text_print(
@@ -219,7 +220,7 @@ static void add_ahead(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
 }
 
 /* near: how many elements an item of a GPU does; 0 on others.  rest: some sets end with fewer. */
-static void add_kernel(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
+static void add_kernel(fac_text *t, const fac_problem *p, const fac_gpu_walk *w,
                        const fac_cl_expression *e, const fac_cl_sets *sets, int near, int ahead,
                        bool rest) {
     fac_text_add(t, e->functions.s ? e->functions.s : "");
@@ -250,7 +251,7 @@ static void add_kernel(fac_text *t, const fac_problem *p, const fac_cl_walk *w,
 /* How many neighbours an item of a GPU does at once: 16 bytes of the largest elements, where rows
  * begin at multiples of that. */
 static int near_of(const fac_problem *p, const fac_cl_sets *sets) {
-    const fac_cl_walk *first = sets->walk[0];
+    const fac_gpu_walk *first = sets->walk[0];
     int near = MOST_NEAR;
     for (int k = 0; k < first->operands; k++) {
         const int most =
@@ -261,7 +262,7 @@ static int near_of(const fac_problem *p, const fac_cl_sets *sets) {
         if (step && most < near) near = most;
     }
     for (int j = 0; j < sets->n; j++) {
-        const fac_cl_walk *w = sets->walk[j];
+        const fac_gpu_walk *w = sets->walk[j];
         for (int k = 0; k < w->operands; k++) {
             if (w->stride[k][w->dims - 1] == 1 && w->offset[k] % near) return 1;
             for (int a = 0; a < w->dims - 1; a++)
@@ -275,7 +276,7 @@ static int near_of(const fac_problem *p, const fac_cl_sets *sets) {
  * there is one long run, and still an item for each that a GPU can hold. */
 static int ahead_of(const fac_opencl *o, const fac_problem *p, const fac_cl_expression *e,
                     const fac_cl_sets *sets, int near, bool rest) {
-    const fac_cl_walk *w = sets->walk[0];
+    const fac_gpu_walk *w = sets->walk[0];
     int bytes = 0, ahead = 1;
     if (near < 2 || rest || sets->n > 1 || w->dims > 1 || !is_slow(e)) return 1;
     for (int k = 0; k < w->operands; k++)
@@ -288,7 +289,7 @@ static int ahead_of(const fac_opencl *o, const fac_problem *p, const fac_cl_expr
 fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
                                   const fac_cl_expression *e, const fac_cl_sets *sets,
                                   fac_error *err) {
-    const fac_cl_walk *w = sets->walk[0];
+    const fac_gpu_walk *w = sets->walk[0];
     const int last = w->dims - 1;
     int64_t longest = 0, first[FAC_CL_SETS + 1] = { 0 };
     fac_text text = { 0 }, options = { 0 };
@@ -316,15 +317,17 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
         else
             fac_cl_call_out(c, p, i - p->nin);
     }
-    const int64_t run = near ? near : longest < LONG_RUN ? longest ? longest : 1 : LONG_RUN;
+    const int64_t run = near ? near : fac_clamp(longest, 1, LONG_RUN);
     for (int j = 0; j < sets->n; j++) {
         const int64_t size = (int64_t)sets->walk[j]->size[last], runs = (size + run - 1) / run;
         first[j + 1] = first[j] + (size ? (int64_t)sets->walk[j]->count / size * runs : 0);
     }
     for (int j = 0; j <= sets->n; j++) fac_cl_call_number(c, first[j]);
     for (int j = 0; j < sets->n; j++) fac_cl_call_number(c, (int64_t)sets->walk[j]->size[last]);
-    fac_cl_call_number(c, w->dims == 1 ? fac_cl_walk_is_wide(w) ? INT64_MAX : INT32_MAX
-                                       : ((int64_t)w->size[last] + run - 1) / run);
+    if (w->dims == 1)
+        fac_cl_call_number(c, fac_gpu_walk_is_wide(w) ? INT64_MAX : INT32_MAX);
+    else
+        fac_cl_call_number(c, ((int64_t)w->size[last] + run - 1) / run);
     fac_cl_call_number(c, run);
     for (int k = 0; k < w->dims; k++) fac_cl_call_number(c, (int64_t)w->size[k]);
     for (int i = 0; i < w->operands; i++)
@@ -348,7 +351,7 @@ static bool has_expression(const fac_opencl *o, const fac_problem *p) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
-    fac_cl_walk w;
+    fac_gpu_walk w;
     const fac_op *op = p->node->op;
     if (!op->map && op != &fac_op_cast && op != &fac_op_fused) return false;
     for (int i = 0; i < p->nin + p->nout; i++) {
@@ -359,18 +362,18 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
         for (int k = 0; k < p->nout; k++)
             if (fac_dims_equal(&p->in[i].type.dims, &p->out[k].type.dims))
                 fac_cl_lay_alike(&p->in[i], &p->out[k]);
-    if (!fac_cl_walk_of(p, &w) || !has_expression(o, p)) return false;
+    if (!fac_gpu_walk_of(p, &w) || !has_expression(o, p)) return false;
     offer->seconds = fac_cl_price(o, p, 1);
     return true;
 }
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    fac_cl_walk w;
-    const fac_cl_walk *const one[] = { &w };
-    int operands[FAC_CL_OPERANDS];
+    fac_gpu_walk w;
+    const fac_gpu_walk *const one[] = { &w };
+    int operands[FAC_GPU_OPERANDS];
     fac_cl_expression e;
-    for (int i = 0; i < FAC_CL_OPERANDS; i++) operands[i] = i;
-    if (!fac_cl_walk_of(p, &w) || !fac_cl_expression_of(p, o->limits.fp64, &e))
+    for (int i = 0; i < FAC_GPU_OPERANDS; i++) operands[i] = i;
+    if (!fac_gpu_walk_of(p, &w) || !fac_cl_expression_of(p, o->limits.fp64, &e))
         return fac_raise(err, FAC_E_NOMEM, "elementwise: no memory for what %s says",
                          p->node->op->name);
     fac_status status =

@@ -4,23 +4,9 @@
  * operand has neighbours along the last dim, or is the same there, is part of the text. */
 #ifndef FACULA_OPENCL_ELEMENTWISE_H
 #define FACULA_OPENCL_ELEMENTWISE_H
+#include "backends/gpu/elementwise/walk.h"
 #include "backends/opencl/device/calls.h"
 #include "base/text.h"
-
-enum { FAC_CL_OPERANDS = 24 };
-
-/* The shape of the walk: common dims, merged where all operands allow, and each operand's strides
- * in elements along them. */
-typedef struct fac_cl_walk {
-    int dims, operands; /* dims: at least one; inputs first, then outputs */
-    uint64_t count, size[FAC_DIMS];
-    int64_t stride[FAC_CL_OPERANDS][FAC_DIMS], offset[FAC_CL_OPERANDS];
-} fac_cl_walk;
-
-/* false: an operand is blocked, or they are too many for a kernel's arguments. */
-bool fac_cl_walk_of(const fac_problem *p, fac_cl_walk *w);
-/* Some element lies too far away for a number of 32 bits. */
-bool fac_cl_walk_is_wide(const fac_cl_walk *w);
 
 /* What a node, or a fused node of several, says of one element: functions, and statements that read
  * and write x0[a0], x1[a1], ... (inputs first, then outputs).  false when some node has no
@@ -38,7 +24,7 @@ void fac_cl_expression_free(fac_cl_expression *e);
  * + k]: which operand of the node k is, inputs first. */
 typedef struct fac_cl_sets {
     int n;
-    const fac_cl_walk *const *walk;
+    const fac_gpu_walk *const *walk;
     const int *operand;
 } fac_cl_sets;
 fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
@@ -46,7 +32,7 @@ fac_status fac_cl_elementwise_add(fac_opencl *o, const fac_problem *p, fac_cl_pl
                                   fac_error *err);
 enum { FAC_CL_SETS = 32 };
 /* How many sets of operands like these one launch has room for. */
-int fac_cl_sets_most(const fac_opencl *o, const fac_cl_walk *w);
+int fac_cl_sets_most(const fac_opencl *o, const fac_gpu_walk *w);
 
 /* The ops of a closed graph as functions and statements, for kernels that end with them.  in[i] is
  * the expression of the element of input i, in the type that fac_cl_computing names; its one output

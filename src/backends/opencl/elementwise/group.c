@@ -14,9 +14,9 @@
 /* One node of the body: a problem whose operands are those of the group. */
 typedef struct part {
     fac_problem problem;
-    fac_operand operands[FAC_CL_OPERANDS];
-    int of[FAC_CL_OPERANDS]; /* which operand of the group; inputs first */
-    fac_cl_walk walk;
+    fac_operand operands[FAC_GPU_OPERANDS];
+    int of[FAC_GPU_OPERANDS]; /* which operand of the group; inputs first */
+    fac_gpu_walk walk;
     fac_cl_expression says;
     bool done;
 } part;
@@ -32,7 +32,7 @@ static int *operands_of(const fac_graph *body, int nin) {
 
 static bool part_of(const fac_opencl *o, const fac_problem *p, const fac_node *n, const int *of,
                     part *to) {
-    if (n->nin + n->nout > FAC_CL_OPERANDS) return false;
+    if (n->nin + n->nout > FAC_GPU_OPERANDS) return false;
     to->problem = (fac_problem){ .node = n,
                                  .precision = p->precision,
                                  .nin = n->nin,
@@ -46,7 +46,7 @@ static bool part_of(const fac_opencl *o, const fac_problem *p, const fac_node *n
         to->operands[i] = to->of[i] < p->nin ? p->in[to->of[i]] : p->out[to->of[i] - p->nin];
         if (to->operands[i].type.dtype == FAC_NONE) return false;
     }
-    return fac_cl_walk_of(&to->problem, &to->walk) &&
+    return fac_gpu_walk_of(&to->problem, &to->walk) &&
            fac_cl_expression_of(&to->problem, o->limits.fp64, &to->says);
 }
 
@@ -79,7 +79,7 @@ static bool same_text(const fac_text *a, const fac_text *b) {
 
 /* Sets of one launch: the same text, and operands that lie alike along the one dim. */
 static bool alike(const part *a, const part *b) {
-    const fac_cl_walk *v = &a->walk, *w = &b->walk;
+    const fac_gpu_walk *v = &a->walk, *w = &b->walk;
     if (v->dims != 1 || w->dims != 1 || v->operands != w->operands ||
         a->problem.nin != b->problem.nin)
         return false;
@@ -113,7 +113,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
 /* The launch of part k and all later ones that go with it. */
 static fac_status add_sets(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, part *parts,
                            int n, int k, fac_error *err) {
-    const fac_cl_walk *walks[FAC_CL_SETS];
+    const fac_gpu_walk *walks[FAC_CL_SETS];
     int operand[FAC_CL_BUFFERS], sets = 0;
     const int most = fac_cl_sets_most(o, &parts[k].walk), operands = parts[k].walk.operands;
     for (int j = k; j < n && sets < most; j++) {

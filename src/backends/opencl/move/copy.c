@@ -126,7 +126,9 @@ fac_status fac_cl_copy_add(fac_opencl *o, fac_cl_plan *plan, const fac_problem *
                        comes_near(o, &m, 8, PAIRS_TILE);
     const int access = bytes > 4 ? ACCESS / (int)bytes : 4;
     const int near = across >= 0 && comes_near(o, &m, access, NEAR_TILE) ? access : 1;
-    const int tile = pairs ? PAIRS_TILE : near > 1 ? NEAR_TILE : o->limits.gpu ? TILE : SMALL_TILE;
+    int tile = o->limits.gpu ? TILE : SMALL_TILE;
+    if (near > 1) tile = NEAR_TILE;
+    if (pairs) tile = PAIRS_TILE;
     const int rows = o->limits.gpu && near == 1 ? ROWS : 1;
     if (pairs)
         fac_text_print(&options, " -DTILE=%d -DPAIRS -DITEMS=%d", tile, GROUP);

@@ -1,7 +1,7 @@
 /* Solver "empty": a node whose results have no elements needs no kernel. */
 #include "opencl_solvers.h"
 #include "backends/opencl/device/opencl.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_op *op = p->node->op;
@@ -11,7 +11,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
         return false;
     for (int k = 0; k < p->nout; k++)
         if (p->out[k].type.dtype != FAC_NONE && fac_dims_count(&p->out[k].type.dims)) return false;
-    offer->seconds = fac_cl_costs.nothing;
+    offer->seconds = fac_gpu_costs.nothing;
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* Solver "find_keys": numbers looked up in short lists of keys.  Elements that must be keys are
  * left to the cpu, which names the one that is none. */
 #include "backends/opencl/device/calls.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
@@ -18,7 +18,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (must || p->in[0].type.dtype == FAC_BOOL || !fac_cl_settle_plain(o, p)) return false;
     const double looks =
         (double)fac_dims_count(&p->out[0].type.dims) * (double)p->in[1].type.dims.d[0];
-    offer->seconds = fac_cl_price(o, p, 1) + looks / fac_cl_flops(o);
+    offer->seconds = fac_cl_price(o, p, 1) + looks / fac_gpu_flops(&o->limits);
     return true;
 }
 

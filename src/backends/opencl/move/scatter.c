@@ -6,7 +6,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_index.h"
@@ -89,8 +89,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!fac_cl_settle_plain(o, p)) return false;
     scatter_of(p, &s);
     offer->work = 2 * (size_t)s.count * sizeof(int64_t);
-    offer->seconds =
-        fac_cl_price(o, p, 4) + (double)s.count * (double)s.line * fac_cl_speed_of(o)->scattered;
+    offer->seconds = fac_cl_price(o, p, 4) +
+                     (double)s.count * (double)s.line * fac_gpu_speed_of(&o->limits)->scattered;
     return true;
 }
 

@@ -12,7 +12,8 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
@@ -65,8 +66,8 @@ static bool body_text(const fac_opencl *o, const fac_problem *p, fac_text *to) {
     fac_text statements = { 0 };
     if (fac_cl_norm_is_relu(p->node)) {
         const bool adds = fac_cl_norm_addend(p);
-        fac_text_print(to, "static inline %s finish(%s x0%s%s%s) {\n", t, t, adds ? ", " : "",
-                       adds ? t : "", adds ? " x1" : "");
+        fac_text_print(to, "static inline %s finish(%s x0%s%s%s) {\n", t, t,
+                       fac_text_if(adds, ", "), fac_text_if(adds, t), fac_text_if(adds, " x1"));
         fac_text_print(to, "%s    return x0 > 0 || isnan(x0) ? x0 : 0;\n}\n",
                        adds ? "    x0 += x1;\n" : "");
         return true;
@@ -76,24 +77,30 @@ static bool body_text(const fac_opencl *o, const fac_problem *p, fac_text *to) {
     if (good)
         fac_text_print(
             to, "#define T %s\nstatic inline T finish(T x0%s) {\n%s        return result;\n}\n", t,
-            p->nin > p->node->nports ? ", T x1" : "", statements.s ? statements.s : "");
+            fac_text_if(p->nin > p->node->nports, ", T x1"), fac_text_or(statements.s, ""));
     to->failed |= statements.failed;
     fac_text_free(&statements);
     return good;
 }
 
+/* How many images are read for the sums. */
+static int images_of_sums(const fac_problem *p, const shape *s) {
+    if (!s->grad) return 1;
+    return fac_cl_norm_is_masked(p->node) ? 3 : 2;
+}
+
 /* Operands once, and for the batch's own statistics those that these are made of once more. */
 static double seconds_of(const fac_opencl *o, const fac_problem *p, const shape *s) {
-    const int launches = s->straight ? 1 : s->given || s->settles ? 2 : 3;
+    int launches = s->given || s->settles ? 2 : 3;
+    if (s->straight) launches = 1;
     const double image = (double)fac_type_bytes(&p->in[0].type);
-    double bytes = s->straight || s->given
-                       ? 0
-                       : image * (s->grad ? fac_cl_norm_is_masked(p->node) ? 3 : 2 : 1);
+    double bytes = 0;
+    if (!s->straight && !s->given) bytes = image * images_of_sums(p, s);
     for (int i = 0; i < p->nin + p->nout; i++) {
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return fac_cl_costs.call * launches + bytes / fac_cl_bandwidth(o);
+    return fac_gpu_costs.call * launches + bytes / fac_gpu_bandwidth(&o->limits);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -169,8 +176,10 @@ static void add_out(fac_cl_call *c, const fac_problem *p, int k) {
 /* scale, bias, mean, var; gradients have a scale alone, and where sums are given dbias and dscale.
  */
 static void parameters_of(const shape *s, int *to) {
-    for (int k = 0; k < 4; k++)
-        to[k] = !s->grad ? 1 + k : s->straight && k ? 7 - (k < 2 ? k : 2) : 2;
+    static const int forward[4] = { 1, 2, 3, 4 }, grad[4] = { 2, 2, 2, 2 },
+                     straight[4] = { 2, 6, 5, 5 };
+    const int *from = s->straight ? straight : grad;
+    memcpy(to, s->grad ? from : forward, sizeof forward);
 }
 
 /* What settles: its types, its buffers, its numbers. */
@@ -225,7 +234,9 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
         add_settled_options(p, s, &options);
     }
     fac_cl_fold_options(&s->f, &options);
-    fac_text_print(&options, " -DAHEAD=%d", !s->backwards ? 1 : s->grad ? AHEAD / 2 : AHEAD);
+    int ahead = 1;
+    if (s->backwards) ahead = s->grad ? AHEAD / 2 : AHEAD;
+    fac_text_print(&options, " -DAHEAD=%d", ahead);
     if (s->backwards && fac_cl_has_path(o, FAC_CL_MMA))
         fac_text_print(&options, " -cl-nv-maxrregcount=%d", REGISTERS / s->held / 8 * 8);
     FAC_TRY(add_kernel(o, p, plan, s, &options, "", "moments", &c, err));
@@ -284,8 +295,10 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     const int addend = fac_cl_norm_addend(p);
     const int sums = s->f.near > 1 ? s->f.near : 1,
               near = sums > 1 && inner % s->near == 0 ? s->near : sums;
-    const int width = gpu ? near : inner < 4 ? 1 : fac_cl_width(o, fac_cl_norm_computing(p));
-    const int pixels = s->last && gpu ? width > PIXELS ? PIXELS / 2 : PIXELS : 0;
+    int width = inner < 4 ? 1 : fac_cl_width(o, fac_cl_norm_computing(p));
+    if (gpu) width = near;
+    int pixels = 0;
+    if (s->last && gpu) pixels = width > PIXELS ? PIXELS / 2 : PIXELS;
     const int64_t run = gpu                ? width
                         : inner < LONG_RUN ? inner
                                            : LONG_RUN,
@@ -296,8 +309,8 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     fac_text options = { .failed = finish->failed };
     fac_cl_call *c = NULL;
     fac_text_print(&options, "-DAPPLY -DV=%d -DG=1 -DC=1%s%s%s%s", width,
-                   near > 1 ? " -DALIGNED" : "", s->last ? " -DLAST" : "", body ? " -DFINISH" : "",
-                   addend ? " -DADDEND" : "");
+                   fac_text_if(near > 1, " -DALIGNED"), fac_text_if(s->last, " -DLAST"),
+                   fac_text_if(body, " -DFINISH"), fac_text_if(addend, " -DADDEND"));
     if (bits) fac_text_add(&options, " -DBITS");
     if (pixels) fac_text_print(&options, " -DPIXELS=%d", pixels);
     if (s->straight) {
@@ -336,7 +349,8 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
     if (bits) fac_cl_call_number(c, fac_cl_norm_step(&p->out[MASK]));
     add_limits(c, p);
     if (s->straight) add_settled_numbers(c, p, s);
-    fac_cl_call_items(c, (size_t)units, gpu ? 4 * GROUP : run < GROUP ? GROUP : 1);
+    const size_t group = run < GROUP ? GROUP : 1;
+    fac_cl_call_items(c, (size_t)units, gpu ? 4 * GROUP : group);
     return FAC_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/product/gemm.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 
 /* An image: channels, pixels of all images, neighbours in an access, accesses of a pixel. */
 typedef struct fac_cl_dense {
@@ -66,6 +66,6 @@ static inline double fac_cl_dense_seconds(const fac_opencl *o, const fac_problem
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return fac_cl_costs.call * launches + bytes / fac_cl_bandwidth(o);
+    return fac_gpu_costs.call * launches + bytes / fac_gpu_bandwidth(&o->limits);
 }
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
@@ -124,8 +125,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const int64_t units = (s->pixels + block - 1) / block * side * s->across;
     fac_cl_dense_options(p, s, &options);
     const bool finish = p->node->body[0] || is_relu(p);
-    fac_text_print(&options, " -DPIXELS=%d%s%s%s", pixels, is_grad(p) ? " -DGRAD" : "",
-                   finish ? " -DFINISH" : "", has_bits(p) ? " -DBITS" : "");
+    fac_text_print(&options, " -DPIXELS=%d%s%s%s", pixels, fac_text_if(is_grad(p), " -DGRAD"),
+                   fac_text_if(finish, " -DFINISH"), fac_text_if(has_bits(p), " -DBITS"));
     if (r->finish.s) fac_text_add(&source, r->finish.s);
     fac_text_add(&source, fac_kernel_batch_norm_pair);
     options.failed |= source.failed | r->finish.failed;

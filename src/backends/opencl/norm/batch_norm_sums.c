@@ -5,6 +5,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/norm/batch_norm_dense.h"
 #include "backends/opencl/device/probe.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_batch_norm_sums.h"
@@ -67,8 +68,8 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_cl_call *c = NULL;
     fac_cl_dense_options(p, &s->image, &options);
     fac_text_print(&options, " -DCOLUMNS -DG=%d -DC=%d -DAHEAD=%d%s%s", join ? 1 : s->down,
-                   join ? 1 : s->beside, AHEAD, join ? " -DJOIN" : "",
-                   s->settles ? " -DSETTLES" : "");
+                   join ? 1 : s->beside, AHEAD, fac_text_if(join, " -DJOIN"),
+                   fac_text_if(s->settles, " -DSETTLES"));
     fac_text_add(&source, fac_kernel_team);
     if (s->settles) fac_text_add(&source, fac_kernel_last);
     fac_text_add(&source, fac_kernel_batch_norm_sums);

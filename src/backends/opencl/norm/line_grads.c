@@ -6,6 +6,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/probe.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_norm_grad.h"
@@ -189,7 +190,7 @@ static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_text_print(&options, "-DV=%d%s -DG=%d -DC=1 -DHELD=%d%s%s%s", r->near,
                    r->near > 1 ? " -DALIGNED" : "", r->team, r->held,
                    (int64_t)r->held * r->team * r->near == r->size ? " -DFULL" : "",
-                   scaled ? " -DSCALED" : "", sums ? " -DSUMS" : "");
+                   fac_text_if(scaled, " -DSCALED"), fac_text_if(sums, " -DSUMS"));
     if (FAC_IS(p->node, rms_norm_grad)) fac_text_add(&options, " -DRMS");
     if (r->next) fac_text_print(&options, " -DAHEAD=%d", AHEAD);
     if (fac_cl_has_path(o, FAC_CL_MMA) && item(p) == 4) /* where not the size of a group says it */

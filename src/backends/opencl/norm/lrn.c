@@ -2,6 +2,7 @@
 #include "graph/attr.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/elementwise/elementwise.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_lrn.h"
@@ -36,7 +37,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const int64_t units =
         last ? fac_dims_count(d) : d->d[0] * d->d[1] * ((plane + width - 1) / width);
     fac_text_print(&options, "-DV=%d -DT=%s -DX=%s%s%s", width, fac_cl_computing(t), fac_cl_tag(t),
-                   last ? " -DLAST" : "", beta == 0.75 ? " -DTHREE_QUARTERS" : "");
+                   fac_text_if(last, " -DLAST"), fac_text_if(beta == 0.75, " -DTHREE_QUARTERS"));
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_kernel_lrn, &options, "lrn", &c, err);
     fac_text_free(&options);

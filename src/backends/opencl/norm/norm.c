@@ -70,7 +70,8 @@ static void rows_of(const fac_problem *p, rows *r) {
         r->mod = groups;
         for (int i = 0; i < 2; i++) { /* one for each channel, or one for each group */
             const fac_operand *q = i ? bias : scale;
-            r->row[i] = q->type.dtype == FAC_NONE ? 0 : q->type.dims.d[0] == x->d[1] ? channels : 1;
+            r->row[i] = q->type.dims.d[0] == x->d[1] ? channels : 1;
+            if (q->type.dtype == FAC_NONE) r->row[i] = 0;
         }
         put(r, channels, r->row[0] == channels, r->row[1] == channels);
         put(r, plane, 0, 0);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/device/calls.h"
+#include "base/optional.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_pool.h"
@@ -123,8 +124,8 @@ static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_text options = { 0 };
     fac_text_print(&options, "-DV=%d -DT=%s -DX=%s -DY=%s -DPLACE=%s%s%s%s", width,
                    fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(t),
-                   s->index || place_bytes(s) == 8 ? "long" : "int", s->average ? " -DAVERAGE" : "",
-                   s->last ? " -DLAST" : "", more);
+                   s->index || place_bytes(s) == 8 ? "long" : "int",
+                   fac_text_if(s->average, " -DAVERAGE"), fac_text_if(s->last, " -DLAST"), more);
     fac_cl_option_wide(p, &options);
     fac_status status = fac_cl_call_new(o, plan, fac_kernel_pool, &options, name, out, err);
     fac_text_free(&options);
@@ -135,7 +136,8 @@ static fac_status add_forward(fac_opencl *o, const fac_problem *p, fac_cl_plan *
                               const pooling *s, fac_error *err) {
     const fac_dtype t = p->in[0].type.dtype;
     const int64_t side = s->last ? s->g.C : s->g.window[2].out;
-    const int width = s->index || side < 4 ? 1 : side < 8 ? 4 : fac_cl_width(o, t);
+    int width = side < 8 ? 4 : fac_cl_width(o, t);
+    if (s->index || side < 4) width = 1;
     fac_cl_call *c = NULL;
     FAC_TRY(
         new_call(o, p, plan, s, "pool", width, s->index ? " -DPOOL -DINDEX" : " -DPOOL", &c, err));

@@ -77,7 +77,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->seconds = fac_cl_streaming(o, p, 1);
     /* each element in a line of memory of its own, of which caches join some */
     if (s.apart)
-        offer->seconds += 7 * (double)fac_type_bytes(&p->out[0].type) / fac_cl_bandwidth(o);
+        offer->seconds +=
+            7 * (double)fac_type_bytes(&p->out[0].type) / fac_gpu_bandwidth(&o->limits);
     return true;
 }
 
@@ -107,7 +108,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const int64_t *step = p->in[0].layout.stride;
     const int64_t means[] = { s.g.count_include_pad, s.q.h.pad_end, s.q.w.pad_end, s.apart };
     const int64_t seen[] = { step[0], step[2], step[3] };
-    for (int i = 0; i < (largest ? 3 : 4); i++) fac_cl_call_number(c, largest ? seen[i] : means[i]);
+    for (int i = 0; i < 3 && largest; i++) fac_cl_call_number(c, seen[i]);
+    for (int i = 0; i < 4 && !largest; i++) fac_cl_call_number(c, means[i]);
     fac_cl_tail_numbers(&s.tail, c);
     fac_cl_tiling_range(&s.q, c);
     return FAC_OK;

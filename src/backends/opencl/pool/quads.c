@@ -3,7 +3,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/pool/quads.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 #include "cl_quads.h"
@@ -40,12 +40,12 @@ static bool add_extra(const fac_opencl *o, fac_problem *p, int input, fac_cl_tai
     const fac_dims *y = &p->out[0].type.dims;
     if (t->extras == FAC_CL_TAILS || !fac_cl_has(o, x->type.dtype)) return false;
     if (x->layout.block) x->layout = fac_layout_plain(&x->type.dims);
-    if (!fac_cl_strides(x, y, step)) return false;
+    if (!fac_gpu_strides(x, y, step)) return false;
     /* images that lie otherwise are brought into the order of the result */
     const bool image = x->type.dims.n == 4 && x->type.dims.d[1] == y->d[1] && step[1] != 1;
     if (image && !(x->type.dims.d[0] == 1 && x->type.dims.d[2] == 1 && x->type.dims.d[3] == 1)) {
         fac_cl_quad_lay(x);
-        fac_cl_strides(x, y, step);
+        fac_gpu_strides(x, y, step);
     }
     if (step[1] > 1) return false;
     const int k = t->extras++;
@@ -243,7 +243,8 @@ static bool go_down(const fac_opencl *o, int64_t tiles, int64_t wide, int64_t H,
                  want = ITEMS * (double)o->limits.units / columns;
     q->across = (int)parts(wide, parts(wide, tiles));
     const int64_t most = parts(H, FEW_TURNS * q->rows);
-    const int64_t strips = want < 1 ? 1 : want < (double)most ? (int64_t)(want + 0.5) : most;
+    int64_t strips = want < (double)most ? (int64_t)(want + 0.5) : most;
+    if (want < 1) strips = 1;
     q->down_rows = parts(parts(H, strips), q->rows) * q->rows;
     q->down = (int)least(tiles / q->across, parts(H, q->down_rows));
     return parts(H, q->down_rows * q->down) <= 65535;
@@ -258,7 +259,9 @@ bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
                  full = 1024.0 * o->limits.units;
     if (variant < 0 || variant > FAC_CL_QUAD_VARIANTS || sr > 4 || ss > 4 || q->N > 65535)
         return false;
-    const int k = variant ? variant : work >= full ? q->favourite : work >= full / 2 ? 7 : 8;
+    int k = work >= full / 2 ? 7 : 8;
+    if (work >= full) k = q->favourite;
+    if (variant) k = variant;
     q->rows = (int)(parts(cuts[k].rows, sr) * sr);
     q->columns = (int)(parts(cuts[k].columns, ss) * ss);
     q->group = cuts[k].group;
@@ -337,5 +340,5 @@ double fac_cl_streaming(const fac_opencl *o, const fac_problem *p, int launches)
         const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
         if (t->dtype != FAC_NONE) bytes += (double)fac_type_bytes(t);
     }
-    return fac_cl_costs.quads_call * launches + bytes / fac_cl_bandwidth(o);
+    return fac_gpu_costs.quads_call * launches + bytes / fac_gpu_bandwidth(&o->limits);
 }

@@ -5,9 +5,9 @@
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 
-static bool add_extra(const fac_opencl *o, const fac_problem *p, int input, fac_cl_product *r) {
+static bool add_extra(const fac_opencl *o, const fac_problem *p, int input, fac_gpu_product *r) {
     const fac_dtype t = p->in[input].type.dtype;
-    if (r->extras == FAC_CL_EXTRAS || !*fac_cl_in_memory(t) || (t == FAC_F64 && !o->limits.fp64))
+    if (r->extras == FAC_GPU_EXTRAS || !*fac_cl_in_memory(t) || (t == FAC_F64 && !o->limits.fp64))
         return false;
     r->input[r->extras] = input;
     r->extra_dtype[r->extras++] = t;
@@ -15,7 +15,7 @@ static bool add_extra(const fac_opencl *o, const fac_problem *p, int input, fac_
 }
 
 /* Whether the body can be written; what it makes is what the node makes. */
-static bool body_is_known(const fac_opencl *o, const fac_problem *p, fac_cl_product *r) {
+static bool body_is_known(const fac_opencl *o, const fac_problem *p, fac_gpu_product *r) {
     fac_text text = { 0 };
     r->body = p->node->body[0];
     if ((int)r->body->ninputs != p->nin - p->node->nports + 1 || r->body->noutputs != 1)
@@ -28,7 +28,7 @@ static bool body_is_known(const fac_opencl *o, const fac_problem *p, fac_cl_prod
     return good;
 }
 
-bool fac_cl_product_start(const fac_opencl *o, const fac_problem *p, int bias, fac_cl_product *r) {
+bool fac_cl_product_start(const fac_opencl *o, const fac_problem *p, int bias, fac_gpu_product *r) {
     memset(r, 0, sizeof *r);
     const fac_dtype t = p->in[0].type.dtype;
     if (p->nout != 1 || t == FAC_NONE || !*fac_cl_in_memory(t) || t == FAC_BOOL ||
@@ -39,23 +39,11 @@ bool fac_cl_product_start(const fac_opencl *o, const fac_problem *p, int bias, f
     r->result = p->out[0].type.dtype;
     r->alpha = r->beta = 1;
     r->s.batch = r->s.splits = 1;
-    for (int k = 0; k < FAC_CL_BATCH; k++) r->s.z[k] = 1;
+    for (int k = 0; k < FAC_GPU_BATCH; k++) r->s.z[k] = 1;
     if (fac_dims_count(&p->out[0].type.dims) <= 0) return false;
     if (bias >= 0 && p->in[bias].type.dtype != FAC_NONE) {
         if (!add_extra(o, p, bias, r)) return false;
         r->biased = true;
     }
     return p->node->body[0] ? body_is_known(o, p, r) : r->result == r->dtype;
-}
-
-bool fac_cl_strides(const fac_operand *x, const fac_dims *result, int64_t *stride) {
-    const fac_dims *d = &x->type.dims;
-    const int shift = result->n - d->n;
-    if (x->layout.block || shift < 0) return false;
-    for (int k = 0; k < result->n; k++) {
-        const bool there = k >= shift && d->d[k - shift] != 1;
-        if (there && d->d[k - shift] != result->d[k]) return false;
-        stride[k] = there ? x->layout.stride[k - shift] : 0;
-    }
-    return true;
 }

@@ -15,8 +15,6 @@ static const char *sum_type(fac_dtype t) {
     return fac_dtype_get(t)->block_bytes == 8 ? "ulong" : "uint";
 }
 
-size_t fac_cl_sum_bytes(fac_dtype t) { return fac_dtype_get(t)->block_bytes == 8 ? 8 : 4; }
-
 /* Element `at` of pointer p in the type that bodies compute in. */
 static void add_element(fac_text *t, fac_dtype dtype, const char *p, const char *at) {
     if (is_half(dtype))
@@ -26,7 +24,7 @@ static void add_element(fac_text *t, fac_dtype dtype, const char *p, const char 
 }
 
 /* Products are exact before they are added up, of halves in float, too. */
-static void add_factors(const fac_cl_product *r, fac_text *to) {
+static void add_factors(const fac_gpu_product *r, fac_text *to) {
     if (r->quads)
         fac_text_print(to,
                        "#define QUADS\n#define FACTOR uint\n#define MULTIPLY_ADD(a, b, c) "
@@ -41,7 +39,7 @@ static void add_factors(const fac_cl_product *r, fac_text *to) {
         fac_text_add(to, "#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))\n");
 }
 
-static void add_types(const fac_cl_product *r, bool partial, fac_text *to) {
+static void add_types(const fac_gpu_product *r, bool partial, fac_text *to) {
     const char *memory = fac_cl_in_memory(r->dtype), *sum = sum_type(r->dtype);
     fac_text_print(to, "#define MEM %s\n#define ACC %s\n", memory, sum);
     add_factors(r, to);
@@ -66,7 +64,7 @@ static void add_column(int64_t step, int extra, fac_text *to) {
         fac_text_print(to, " + (J) * s.e[%d].column", extra);
 }
 
-static void add_operands(const fac_cl_product *r, fac_text *to) {
+static void add_operands(const fac_gpu_product *r, fac_text *to) {
     fac_text_print(to, "#define EXTRAS %d\n#define EXTRA_PARAMS", r->extras);
     for (int i = 0; i < r->extras; i++)
         fac_text_print(to, " , global const %s *e%d", fac_cl_in_memory(r->extra_dtype[i]), i);
@@ -82,7 +80,7 @@ static void add_operands(const fac_cl_product *r, fac_text *to) {
 }
 
 /* alpha x + beta bias, as an element of the type that y has before the body. */
-static void add_scaled(const fac_cl_product *r, fac_text *to) {
+static void add_scaled(const fac_gpu_product *r, fac_text *to) {
     const char *sum = sum_type(r->dtype);
     if (r->alpha != 1) fac_text_print(to, "    x *= (%s)%.17g;\n", sum, r->alpha);
     if (r->biased) {
@@ -100,9 +98,9 @@ static void add_scaled(const fac_cl_product *r, fac_text *to) {
         fac_text_print(to, "    const %s whole = (%s)x;\n", as, fac_cl_in_memory(r->dtype));
 }
 
-bool fac_cl_finish_text(const fac_cl_product *r, bool fp64, bool partial, fac_text *to) {
-    fac_text functions = { 0 }, body = { 0 }, in[FAC_CL_EXTRAS] = { { 0 } };
-    const char *names[FAC_CL_EXTRAS + 1] = { "whole" };
+bool fac_cl_finish_text(const fac_gpu_product *r, bool fp64, bool partial, fac_text *to) {
+    fac_text functions = { 0 }, body = { 0 }, in[FAC_GPU_EXTRAS] = { { 0 } };
+    const char *names[FAC_GPU_EXTRAS + 1] = { "whole" };
     int n = 1;
     bool good = true;
     for (int i = r->biased; i < r->extras; i++, n++) {
@@ -128,7 +126,7 @@ bool fac_cl_finish_text(const fac_cl_product *r, bool fp64, bool partial, fac_te
     add_scaled(r, to);
     fac_text_add(to, body.s ? body.s : "");
     fac_text_add(to, "    return result;\n}\n");
-    for (int i = 0; i < FAC_CL_EXTRAS; i++) {
+    for (int i = 0; i < FAC_GPU_EXTRAS; i++) {
         to->failed |= in[i].failed;
         fac_text_free(&in[i]);
     }
@@ -139,7 +137,7 @@ bool fac_cl_finish_text(const fac_cl_product *r, bool fp64, bool partial, fac_te
 }
 
 /* Numbers in expressions are doubles, which not every device has. */
-const char *fac_cl_options(const fac_cl_product *r) {
+const char *fac_cl_options(const fac_gpu_product *r) {
     bool doubles = r->dtype == FAC_F64 || r->result == FAC_F64;
     for (int i = 0; i < r->extras; i++) doubles |= r->extra_dtype[i] == FAC_F64;
     return doubles ? "" : "-cl-single-precision-constant";

@@ -1,7 +1,7 @@
 /* linear/blocks: a linear layer whose weights stay in blocks of few bits, with x in f32, and what
  * is done to its result, such as an activation or a sum (linear_blocks.cl).  What decides is how
  * long the weights take to be read: once for each FEW rows of x. */
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/blocks.h"
 #include "opencl_solvers.h"
@@ -74,9 +74,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const int64_t M = rows_of(p), each = together(M);
     const double times = (double)((M + each - 1) / each);
     const double all = (double)fac_dims_count(&p->in[W].type.dims);
-    offer->seconds = fac_cl_price(o, p, 1) +
-                     times * (double)fac_type_bytes(&p->in[W].type) / fac_cl_bandwidth(o) +
-                     4 * all * (double)M / fac_cl_flops(o);
+    offer->seconds =
+        fac_cl_price(o, p, 1) +
+        times * (double)fac_type_bytes(&p->in[W].type) / fac_gpu_bandwidth(&o->limits) +
+        4 * all * (double)M / fac_gpu_flops(&o->limits);
     return true;
 }
 

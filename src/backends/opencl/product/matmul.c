@@ -8,7 +8,7 @@
 #include <string.h>
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -17,7 +17,7 @@
 #include "tensor/tensor_internal.h"
 
 /* Steps along the dims of y: a, b, y, extras. */
-enum { OPERANDS = 3 + FAC_CL_EXTRAS, FEW = 8 };
+enum { OPERANDS = 3 + FAC_GPU_EXTRAS, FEW = 8 };
 typedef struct rows {
     int dims, operands;
     int64_t size[FAC_DIMS], step[OPERANDS][FAC_DIMS];
@@ -46,15 +46,15 @@ static void merge(rows *w) {
 /* Rows that share one b; a b for each row makes them a batch. */
 static bool has_rows(const rows *w) { return w->dims && !w->step[1][0]; }
 
-static void put(const rows *w, int operand, fac_cl_matrix *m) {
+static void put(const rows *w, int operand, fac_gpu_matrix *m) {
     const int first = has_rows(w);
     m->row = first ? w->step[operand][0] : 0;
     for (int k = first; k < w->dims; k++)
-        m->z[FAC_CL_BATCH - 1 - (k - first)] = w->step[operand][k];
+        m->z[FAC_GPU_BATCH - 1 - (k - first)] = w->step[operand][k];
 }
 
 /* a and b of a matmul: steps along y's rows, along the terms, along y's columns. */
-static void matmul_steps(const fac_problem *p, rows *w, fac_cl_product *r) {
+static void matmul_steps(const fac_problem *p, rows *w, fac_gpu_product *r) {
     const fac_operand *a = &p->in[0], *b = &p->in[1];
     const int an = a->type.dims.n, bn = b->type.dims.n, batch = w->dims - (an > 1);
     r->s.K = a->type.dims.d[an - 1];
@@ -68,7 +68,7 @@ static void matmul_steps(const fac_problem *p, rows *w, fac_cl_product *r) {
         w->step[1][k] = b->type.dims.d[i] == 1 ? 0 : b->layout.stride[i];
 }
 
-static void linear_steps(const fac_problem *p, rows *w, fac_cl_product *r) {
+static void linear_steps(const fac_problem *p, rows *w, fac_gpu_product *r) {
     const fac_operand *x = &p->in[0], *f = &p->in[1];
     r->s.K = f->type.dims.d[1];
     for (int k = 0; k < w->dims; k++) w->step[0][k] = x->layout.stride[k];
@@ -77,7 +77,7 @@ static void linear_steps(const fac_problem *p, rows *w, fac_cl_product *r) {
     r->s.b.column = f->layout.stride[0];
 }
 
-static void gemm_steps(const fac_problem *p, rows *w, fac_cl_product *r) {
+static void gemm_steps(const fac_problem *p, rows *w, fac_gpu_product *r) {
     const fac_gemm_opts *o = p->node->attrs;
     const fac_layout *a = &p->in[0].layout, *b = &p->in[1].layout;
     r->s.K = p->in[0].type.dims.d[!o->trans_a];
@@ -91,14 +91,14 @@ static void gemm_steps(const fac_problem *p, rows *w, fac_cl_product *r) {
 
 /* Integers are scaled by whole numbers only: real factors truncate, which is not what a sum modulo
  * 2^32 can do. */
-static bool scales(const fac_cl_product *r) {
+static bool scales(const fac_gpu_product *r) {
     if (r->dtype == FAC_F32 || r->dtype == FAC_F64 || r->dtype == FAC_F16 || r->dtype == FAC_BF16)
         return true;
     return r->alpha == 1 && (r->beta == 1 || (r->beta == (double)(int16_t)r->beta &&
-                                              fac_cl_sum_bytes(r->dtype) == 4));
+                                              fac_gpu_sum_bytes(r->dtype) == 4));
 }
 
-bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_product *r) {
+bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_gpu_product *r) {
     const fac_op *op = p->node->op;
     const bool linear = op == &fac_op_linear, gemm = op == &fac_op_gemm;
     if (!linear && !gemm && op != &fac_op_matmul) return false;
@@ -110,7 +110,7 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     int64_t last[OPERANDS] = { 0 }, step[FAC_DIMS];
     for (int k = 0; k < w.dims; k++) w.size[k] = d->d[k];
     for (int i = 2; i < w.operands; i++) {
-        if (!fac_cl_strides(i == 2 ? &p->out[0] : &p->in[r->input[i - 3]], d, step)) return false;
+        if (!fac_gpu_strides(i == 2 ? &p->out[0] : &p->in[r->input[i - 3]], d, step)) return false;
         memcpy(w.step[i], step, (size_t)w.dims * sizeof *step);
         last[i] = columns ? step[d->n - 1] : 0;
     }
@@ -123,12 +123,12 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
     if (!scales(r)) return false;
     merge(&w);
     const int first = has_rows(&w);
-    if (w.dims - first > FAC_CL_BATCH) return false;
-    fac_cl_shape *s = &r->s;
+    if (w.dims - first > FAC_GPU_BATCH) return false;
+    fac_gpu_shape *s = &r->s;
     s->M = first ? w.size[0] : 1;
     s->N = s->inner_n = columns ? d->d[d->n - 1] : 1;
     for (int k = first; k < w.dims; k++) {
-        s->z[FAC_CL_BATCH - 1 - (k - first)] = w.size[k];
+        s->z[FAC_GPU_BATCH - 1 - (k - first)] = w.size[k];
         s->batch *= w.size[k];
     }
     const int64_t terms = s->b.row; /* of b a row is a term, and rows of y do not move it */
@@ -149,12 +149,12 @@ bool fac_cl_product_read(const fac_opencl *o, const fac_problem *p, fac_cl_produ
 /* ---- the solvers ---- */
 
 typedef struct plan {
-    fac_cl_product r;
+    fac_gpu_product r;
     fac_cl_gemm g;
 } plan;
 
 /* Four terms as one. */
-static bool in_quads(fac_opencl *o, fac_cl_product *r) {
+static bool in_quads(fac_opencl *o, fac_gpu_product *r) {
     if ((r->dtype != FAC_I8 && r->dtype != FAC_U8) || !r->s.K || r->s.K % 4) return false;
     if (!fac_cl_has_path(o, FAC_CL_DOT8) && !fac_cl_has_path(o, FAC_CL_DOT8_NVIDIA)) return false;
     r->quads = true;
@@ -164,41 +164,41 @@ static bool in_quads(fac_opencl *o, fac_cl_product *r) {
     return true;
 }
 
-static bool read(fac_opencl *o, const fac_problem *p, bool quads, fac_cl_product *r) {
+static bool read(fac_opencl *o, const fac_problem *p, bool quads, fac_gpu_product *r) {
     return fac_cl_product_read(o, p, r) && (!quads || in_quads(o, r));
 }
 
 /* Which of the four: tiles, and whether four bytes at a time are multiplied. */
 typedef struct family {
-    fac_cl_way way;
+    fac_gpu_way way;
     bool quads;
 } family;
 
 /* What make() goes on with. */
 typedef struct draft {
-    fac_cl_product r;
-    fac_cl_tile t;
+    fac_gpu_product r;
+    fac_gpu_tile t;
 } draft;
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const family *f = p->solver->how;
     fac_opencl *o = fac_opencl_of(d);
-    fac_cl_product r;
-    fac_cl_tile t;
+    fac_gpu_product r;
+    fac_gpu_tile t;
     for (int i = 0; i < p->nin; i++) /* blocks are not for matrices */
         if (p->in[i].layout.block) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
     if (!read(o, p, f->quads, &r)) return false;
     r.variant = p->variant;
-    if (!fac_cl_tile_choose(o, &r, f->way, &t)) return false;
-    offer->variants = fac_cl_tile_variants(o, r.dtype, f->way);
-    offer->version = FAC_CL_TILE_VERSION;
+    if (!fac_gpu_tile_choose(&o->limits, &r, f->way, &t)) return false;
+    offer->variants = fac_gpu_tile_variants(&o->limits, r.dtype, f->way);
+    offer->version = FAC_GPU_TILE_VERSION;
     offer->seconds = t.seconds;
     /* few rows: tiles are mostly empty, and read what the product is bound by at half of the
      * bandwidth at best */
     const double bytes = (double)(r.s.K * r.s.N * r.s.batch) * fac_dtype_get(r.dtype)->block_bytes,
-                 least = fac_cl_costs.product_launch + 2 * bytes / fac_cl_bandwidth(o);
-    if (r.s.M <= FEW && f->way != FAC_CL_THIN && offer->seconds < least) offer->seconds = least;
-    offer->work = fac_cl_gemm_work(&t, &r);
+                 least = fac_gpu_costs.product_launch + 2 * bytes / fac_gpu_bandwidth(&o->limits);
+    if (r.s.M <= FEW && f->way != FAC_GPU_THIN && offer->seconds < least) offer->seconds = least;
+    offer->work = fac_gpu_tile_work(&t, &r);
     *FAC_DRAFT(offer, draft) = (draft){ r, t };
     return true;
 }
@@ -232,28 +232,28 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
 
 const fac_solver fac_cl_matmul_tile = { .name = "product/tile",
                                         .rank = 390,
-                                        .how = &(const family){ FAC_CL_TILED, false },
+                                        .how = &(const family){ FAC_GPU_TILED, false },
                                         .offer = offer,
                                         .make = make,
                                         .done = done,
                                         .run = run };
 const fac_solver fac_cl_matmul_vector = { .name = "product/vector",
                                           .rank = 400,
-                                          .how = &(const family){ FAC_CL_VECTOR, false },
+                                          .how = &(const family){ FAC_GPU_VECTOR, false },
                                           .offer = offer,
                                           .make = make,
                                           .done = done,
                                           .run = run };
 const fac_solver fac_cl_matmul_thin = { .name = "product/thin",
                                         .rank = 410,
-                                        .how = &(const family){ FAC_CL_THIN, false },
+                                        .how = &(const family){ FAC_GPU_THIN, false },
                                         .offer = offer,
                                         .make = make,
                                         .done = done,
                                         .run = run };
 const fac_solver fac_cl_matmul_dot = { .name = "product/dot",
                                        .rank = 380,
-                                       .how = &(const family){ FAC_CL_TILED, true },
+                                       .how = &(const family){ FAC_GPU_TILED, true },
                                        .offer = offer,
                                        .make = make,
                                        .done = done,

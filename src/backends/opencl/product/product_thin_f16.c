@@ -3,7 +3,7 @@
  * Such a product is as long as the matrix' way from memory, which is half as long then; the rows
  * stay what they are, so that errors are below those of TF32's own products. */
 #include "backends/opencl/product/gemm.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -18,14 +18,14 @@ typedef struct packing {
 } packing;
 
 typedef struct plan {
-    fac_cl_product r;
+    fac_gpu_product r;
     int64_t row, column; /* steps of the matrix as it is packed from */
     fac_cl_gemm g;
     fac_cl_kernel pack;
 } plan;
 
 static bool read(const fac_opencl *o, const fac_problem *p, plan *q) {
-    fac_cl_shape *s = &q->r.s;
+    fac_gpu_shape *s = &q->r.s;
     if (!o->limits.gpu) return false;
     if (p->precision != FAC_PRECISION_HIGH && p->precision != FAC_PRECISION_MEDIUM) return false;
     if (!fac_cl_product_read(o, p, &q->r) || q->r.dtype != FAC_F32 || s->batch != 1 || !s->K ||
@@ -34,31 +34,32 @@ static bool read(const fac_opencl *o, const fac_problem *p, plan *q) {
     q->row = s->b.row;
     q->column = s->b.column;
     q->r.b_f16 = true;
-    s->b = (fac_cl_matrix){ .row = 1, .column = (s->K + EIGHT - 1) / EIGHT * EIGHT };
+    s->b = (fac_gpu_matrix){ .row = 1, .column = (s->K + EIGHT - 1) / EIGHT * EIGHT };
     return true;
 }
 
 /* What make() goes on with. */
 typedef struct draft {
     plan q;
-    fac_cl_tile t;
+    fac_gpu_tile t;
 } draft;
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     plan q = { .row = 0 };
-    fac_cl_tile t;
+    fac_gpu_tile t;
     for (int i = 0; i < p->nin; i++) /* blocks are not for matrices, and what is packed is plain */
         if (i == 1 || p->in[i].layout.block)
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
-    if (!read(o, p, &q) || !fac_cl_tile_choose(o, &q.r, FAC_CL_THIN, &t)) return false;
+    if (!read(o, p, &q) || !fac_gpu_tile_choose(&o->limits, &q.r, FAC_GPU_THIN, &t)) return false;
     offer->seconds = t.seconds;
-    offer->version = FAC_CL_TILE_VERSION;
+    offer->version = FAC_GPU_TILE_VERSION;
     if (p->in[1].time == FAC_RUN)
-        offer->seconds += fac_cl_costs.second_launch +
-                          1.5 * (double)fac_type_bytes(&p->in[1].type) / fac_cl_bandwidth(o);
+        offer->seconds += fac_gpu_costs.second_launch + 1.5 *
+                                                            (double)fac_type_bytes(&p->in[1].type) /
+                                                            fac_gpu_bandwidth(&o->limits);
     *FAC_DRAFT(offer, draft) = (draft){ q, t };
-    offer->work = fac_cl_gemm_work(&t, &q.r);
+    offer->work = fac_gpu_tile_work(&t, &q.r);
     offer->packed[1] =
         (size_t)(q.r.s.N * (q.r.s.b.column * (int64_t)sizeof(cl_half) + (int64_t)sizeof(cl_float)));
     return true;
@@ -106,7 +107,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
                        fac_error *err) {
     const plan *q = arg;
     fac_opencl *o = fac_opencl_of(d);
-    const fac_cl_shape *s = &q->r.s;
+    const fac_gpu_shape *s = &q->r.s;
     const packing a = { s->N,
                         s->K,
                         s->b.column,

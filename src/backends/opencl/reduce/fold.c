@@ -1,6 +1,7 @@
 /* Sharing out folds, see fold.h. */
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/probe.h"
+#include "base/optional.h"
 #include "tensor/tensor_internal.h"
 
 enum {
@@ -163,21 +164,25 @@ void fac_cl_fold_settle(const fac_opencl *o, fac_cl_fold *f, fac_dtype computing
         f->beside = f->count < SHORT ? LINES_BESIDE : 1;
     }
     const int64_t side = f->kept.a[f->kept.n - 1].d, inner = f->reduced.a[f->reduced.n - 1].d;
-    f->units =
-        f->columns ? f->lines / (side ? side : 1) * ((side + f->width - 1) / f->width) : f->lines;
+    f->units = f->lines;
+    if (f->columns) f->units = f->lines / (side ? side : 1) * ((side + f->width - 1) / f->width);
     const int64_t groups = (f->units + f->beside - 1) / f->beside,
                   rows = inner ? f->count / inner : 0;
     const int64_t longest = f->columns ? inner : (inner + f->width - 1) / f->width;
     if (!o->limits.gpu && groups < FEW_UNITS && f->count * f->lines >= MANY) f->parts = CPU_PARTS;
     const int64_t units = (int64_t)o->limits.units, group = (int64_t)f->team * f->beside;
     const bool few = groups * MANY_PARTS <= MANY_ITEMS / group * units;
-    const int64_t wanted = (f->columns ? SIDE_ITEMS : few ? MANY_ITEMS : ITEMS) / group * units;
+    int64_t items = few ? MANY_ITEMS : ITEMS;
+    if (f->columns) items = SIDE_ITEMS;
+    const int64_t wanted = items / group * units;
     if (o->limits.gpu && groups && groups < wanted) {
         const int64_t wish = wanted / groups,
                       most = f->count / ((int64_t)f->team * (f->columns ? 1 : f->width) * EACH);
-        f->parts = most < LEAST_PARTS ? 1 : wish < most ? wish : most;
+        f->parts = wish < most ? wish : most;
+        if (most < LEAST_PARTS) f->parts = 1;
     }
-    if (f->parts > (rows > longest ? rows : longest)) f->parts = rows > longest ? rows : longest;
+    const int64_t limit = rows > longest ? rows : longest;
+    if (f->parts > limit) f->parts = limit;
     if (f->parts < 1) f->parts = 1;
 }
 
@@ -217,7 +222,7 @@ void fac_cl_fold_held_options(fac_opencl *o, fac_cl_fold *f, int held, bool stor
 void fac_cl_fold_options(const fac_cl_fold *f, fac_text *options) {
     fac_text_print(options, " -DV=%d%s -DG=%d -DC=%d -DKEPT=%d -DREDUCED=%d%s%s", f->width,
                    f->near > 1 ? " -DALIGNED" : "", f->team, f->beside, f->kept.n, f->reduced.n,
-                   f->columns ? " -DCOLUMNS" : "", f->unit ? " -DUNIT" : "");
+                   fac_text_if(f->columns, " -DCOLUMNS"), fac_text_if(f->unit, " -DUNIT"));
 }
 
 void fac_cl_fold_numbers(const fac_cl_fold *f, fac_cl_call *c) {

@@ -2,7 +2,7 @@
  * added in f64 where the device has it. */
 #include <math.h>
 #include "backends/opencl/device/calls.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "cl_index.h"
@@ -24,7 +24,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double depth = trees > 0 ? log2(nodes / trees + 1) : 0;
     offer->seconds = fac_cl_price(o, p, 1) + 20 * depth * trees *
                                                  (double)fac_dims_count(&p->out[0].type.dims) /
-                                                 fac_cl_flops(o);
+                                                 fac_gpu_flops(&o->limits);
     return true;
 }
 

@@ -7,7 +7,7 @@
  * where the product has 2 N^2.  Error against f64: some 2^-24 sqrt(log2 N) of the largest bin. */
 #include <math.h>
 #include "backends/opencl/device/calls.h"
-#include "backends/opencl/device/speed.h"
+#include "backends/gpu/speed.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/spectrum.h"
 #include "opencl_solvers.h"
@@ -81,8 +81,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (s.stages < 0) return false;
     cut(o, computing(p) == FAC_F64 ? sizeof(double) : sizeof(float), &s);
     const double n = (double)s.sizes.length, frames = (double)(s.units * s.lanes * s.width);
-    offer->seconds =
-        fac_cl_price(o, p, 1) + frames * n * (2.5 * log2(n + 1) + 10) / (0.1 * fac_cl_flops(o));
+    offer->seconds = fac_cl_price(o, p, 1) +
+                     frames * n * (2.5 * log2(n + 1) + 10) / (0.1 * fac_gpu_flops(&o->limits));
     offer->work = s.in_local ? 0 : s.bytes * (size_t)s.teams;
     *FAC_DRAFT(offer, shape) = s;
     return true;

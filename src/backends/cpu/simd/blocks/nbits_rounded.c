@@ -8,7 +8,7 @@
  *
  * vpdpbusd adds in 32 bits.  Without it products of pairs are added in 16 bits: codes are at most
  * 15, so that all of a part fit, 8 x 2 x 15 x 127. */
-#include "backends/cpu/simd/vector.h"
+#include "backends/cpu/simd/ints.h"
 #include "backends/cpu/product/nbits.h"
 
 #if defined(__AVX2__)
@@ -91,17 +91,6 @@ static void round_row(const fac_nbits_panels *w, const float *x, int64_t K, int6
 
 /* ---- products ---- */
 
-INLINE ivec ints_at(const void *p) {
-    ivec v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-INLINE ivec four_at(const int8_t *p) {
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return four - (ivec){ 0 };
-}
-
 #if VL == 16
 #define WIDE(name) _mm512_##name
 typedef __m512i raw;
@@ -152,13 +141,13 @@ INLINE void tile(const bool vnni, const enum meaning how, const int part, const 
             UNROLL for (int v = 0; v < 2; v++) acc[i][v] = begin;
         }
         UNROLL for (int q = 0; q < part / 8; q++, codes += ROWS) {
-            const ivec u0 = ints_at(codes), u1 = ints_at(codes + VL);
+            const ivec u0 = load_int(codes), u1 = load_int(codes + VL);
             __builtin_prefetch(codes + AHEAD);
             UNROLL for (int half = 0; half < 2; half++) {
                 const ivec a = (half ? (ivec)((uvec)u0 >> 4) : u0) & low;
                 const ivec b = (half ? (ivec)((uvec)u1 >> 4) : u1) & low;
                 UNROLL for (int i = 0; i < m; i++) {
-                    const ivec four = four_at(x + i * part + 8 * q + 4 * half);
+                    const ivec four = four_bytes(x + i * part + 8 * q + 4 * half);
                     acc[i][0] = more(vnni, acc[i][0], a, four);
                     acc[i][1] = more(vnni, acc[i][1], b, four);
                 }

@@ -4,24 +4,13 @@
  * Elsewhere bytes are widened to 16 bits, even ones and odd ones, and vpmaddwd adds two exact
  * products each: vpmaddubsw would be half of the work, but its sums saturate at 16 bits. */
 #include "backends/cpu/bytes/bytes.h"
-#include "backends/cpu/simd/vector.h"
+#include "backends/cpu/simd/ints.h"
 
 #if VL == 16
 enum { RUN = 7 };
 #else
 enum { RUN = 2 };
 #endif
-
-INLINE ivec load_int(const void *p) {
-    ivec v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-INLINE ivec four_bytes(const uint8_t *p) {
-    int32_t x;
-    memcpy(&x, p, sizeof x);
-    return x - (ivec){ 0 };
-}
 
 /* ---- the end of a tile ---- */
 

@@ -178,6 +178,6 @@ extern fac_byte_table_kernel FAC_SIMD(fac_byte_table);
         .dequantize = FAC_SIMD(fac_byte_dequantize), .table = FAC_SIMD(fac_byte_table)             \
     }
 extern const fac_byte_kernels fac_bytes_amx, fac_bytes_amx_always;
-const fac_byte_kernels fac_bytes_amx = KERNELS(48);
+const fac_byte_kernels fac_bytes_amx = KERNELS(80); /* 4 quads of 16 pixels are 6 % slower */
 const fac_byte_kernels fac_bytes_amx_always = KERNELS(0);
 #endif

@@ -54,7 +54,8 @@ INLINE void small(const int S, const int stride, const fac_pool_row *t) {
     /* outputs whose windows end inside */
     const int64_t inside = (t->in - S + t->pad) / stride + 1;
     int64_t q = 0, begin = (t->pad + stride - 1) / stride;
-    const int64_t end = t->in + t->pad < S ? 0 : inside < t->width ? inside : t->width;
+    int64_t end = inside < t->width ? inside : t->width;
+    if (t->in + t->pad < S) end = 0;
     if (begin > t->width) begin = t->width;
     for (; q < t->width; q++) {
         if (q == begin && begin < end) {
@@ -97,7 +98,12 @@ static bool is_small(const fac_pool_row *t) {
 extern fac_pool_kernel FAC_SIMD(fac_pool);
 void FAC_SIMD(fac_pool)(const fac_pool_row *t) {
     if (is_small(t)) {
-        (t->S == 2 ? small_2_2 : t->stride == 1 ? small_3_1 : small_3_2)(t);
+        if (t->S == 2)
+            small_2_2(t);
+        else if (t->stride == 1)
+            small_3_1(t);
+        else
+            small_3_2(t);
         return;
     }
     const int64_t span = (int64_t)(t->S - 1) * t->dilation + 1;

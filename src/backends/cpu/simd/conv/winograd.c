@@ -96,8 +96,10 @@ INLINE void output_column(const int n, const int m, const vec *x, vec *y) {
         y[3] = (0.125f * dif_p + x[7]) + (dif_q + 8 * dif_r);
         return;
     }
-    const float p1 = n == 5 ? P5 : P, p2 = n == 5 ? P5 * P5 : PP, q1 = n == 5 ? Q5 : Q,
-                q2 = n == 5 ? Q5 * Q5 : QQ;
+    const float p1 = n == 5 ? P5 : P;
+    const float p2 = n == 5 ? P5 * P5 : PP;
+    const float q1 = n == 5 ? Q5 : Q;
+    const float q2 = n == 5 ? Q5 * Q5 : QQ;
     y[0] = n == 6 ? x[0] + sum_p + sum_q : sum_p + sum_q;
     y[1] = p1 * dif_p + q1 * dif_q;
     if (m == 2)
@@ -143,7 +145,8 @@ INLINE void strided_input_tile(const int n, const float *x, int64_t x_row, float
                 t[i][n - 1] = across ? all(0) : t[i][n - 1];
                 input_column(n, t[i], o);
                 UNROLL for (int j = 0; j < n - across; j++) {
-                    const int plane = j == n - 1 ? down : i == n - 1 ? across : 2 * down + across;
+                    const int inside = i == n - 1 ? across : 2 * down + across;
+                    const int plane = j == n - 1 ? down : inside;
                     store(v + (i * n + j) * v_point + plane * v_plane, o[j]);
                 }
             }
@@ -162,8 +165,9 @@ INLINE void output_tile(const int n, const int m, const int whole, const int poo
         output_column(n, m, x, t[i]);
     }
     const vec bias = w->bias ? load(w->bias) : all(0), lo = all(w->lo), hi = all(w->hi);
-    const int times = pooled ? 2 : 1, rows = whole ? m / times : w->rows,
-              columns = whole ? m / times : w->columns;
+    const int times = pooled ? 2 : 1;
+    const int rows = whole ? m / times : w->rows;
+    const int columns = whole ? m / times : w->columns;
     const int64_t y_row = w->y_row, r_row = w->r_row, mask_row = w->mask_row;
     const float *mask = w->mask;
     const vec low = all(w->mask_lo);
@@ -205,9 +209,9 @@ INLINE void output(const int n, const int m, const int pooled, const fac_winogra
 
 /* x = A y, the adjoint of output_column */
 INLINE void output_grad_column(const int n, const int m, const vec *y, vec *x) {
-    const vec even_p = m > 2 ? y[0] + PP * y[2] : y[0], odd_p = m > 2   ? P * (y[1] + PP * y[3])
-                                                                : n > 4 ? P * y[1]
-                                                                        : y[1];
+    const vec even_p = m > 2 ? y[0] + PP * y[2] : y[0];
+    const vec one_p = n > 4 ? P * y[1] : y[1];
+    const vec odd_p = m > 2 ? P * (y[1] + PP * y[3]) : one_p;
     x[0] = y[0];
     x[1] = even_p + odd_p;
     x[2] = even_p - odd_p;

@@ -9,7 +9,8 @@ INLINE void filter_column(const int n, const int r, const fac_winograd_matrix *G
     UNROLL for (int i = 1; i + 1 < n; i += 2) {
         dvec even = G->at[i][0] * g[0] + G->at[i][2] * g[2], odd = G->at[i][1] * g[1];
         if (r > 3) {
-            even += G->at[i][r > 3 ? 4 : 0] * g[r > 3 ? 4 : 0];
+            const int last = r > 3 ? 4 : 0; /* compilers look at what r = 3 would read */
+            even += G->at[i][last] * g[last];
             odd += G->at[i][3] * g[r > 3 ? 3 : 0];
         }
         o[i] = even + odd;
@@ -57,7 +58,7 @@ INLINE void strided_filter_tile(const int n, const fac_winograd_matrix *G, const
         }
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++)
-            for (int plane = 0; plane < (i < n - 1 ? 2 : 1) * (j < n - 1 ? 2 : 1);
+            for (int plane = 0; plane < (1 + (i < n - 1)) * (1 + (j < n - 1));
                  plane++, u += u_plane) {
                 const int down = j < n - 1 ? plane / 2 : plane;
                 const int across = j < n - 1 ? plane % 2 : 0;

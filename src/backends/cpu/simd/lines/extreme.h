@@ -6,6 +6,8 @@
 
 /* NaN if there is one: that is looked for by itself.  Four parts at a time, since memory gives four
  * streams faster than one. */
+INLINE bool is_beyond(const int least, float x, float y) { return least ? x < y : x > y; }
+
 INLINE float extreme_of(const int least, const float *x, int64_t n) {
     const float start = least ? INFINITY : -INFINITY;
     const int64_t part = n / (4 * VL) * VL;
@@ -28,13 +30,13 @@ INLINE float extreme_of(const int least, const float *x, int64_t n) {
         store(lane, top[0]);
         UNROLL for (int half = VL / 2; half > 0; half /= 2) UNROLL for (int k = 0; k < half; k++) {
             const float a = lane[k], b = lane[k + half];
-            lane[k] = (least ? b < a : b > a) ? b : a;
+            lane[k] = is_beyond(least, b, a) ? b : a;
         }
         to = lane[0];
         any = any_of(odd);
     }
     for (int64_t i = 4 * part; i < n; i++) {
-        to = (least ? x[i] < to : x[i] > to) ? x[i] : to;
+        to = is_beyond(least, x[i], to) ? x[i] : to;
         any |= x[i] != x[i];
     }
     return any ? NAN : to;

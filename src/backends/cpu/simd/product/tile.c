@@ -25,7 +25,8 @@ typedef struct places {
 
 INLINE const float *place(const int m, const int i, const places x) {
     const int half = (m + 1) / 2;
-    return x.at ? x.p0 + x.at[i] : i < half ? x.p0 + i * x.pixel : x.p1 + (i - half) * x.pixel;
+    if (x.at) return x.p0 + x.at[i];
+    return i < half ? x.p0 + i * x.pixel : x.p1 + (i - half) * x.pixel;
 }
 
 /* n of a kernel: 1, 2, or 2 of which the second has numbers in its lower half only. */
@@ -220,9 +221,8 @@ INLINE void tiles(const int m, const int n, const int block, const int64_t px, c
         if (pointwise) { /* short blocks feel what loops around them cost, and use a line of x for
                             16 steps only */
             /* two blocks after the last but one are those of the next tile */
-            const int64_t blocks = t->channels / VL,
-                          wrapped =
-                              listed ? 0 : x_next - (blocks > 1 ? blocks - 2 : 0) * t->x_block;
+            const int64_t blocks = t->channels / VL, before = blocks > 1 ? blocks - 2 : 0;
+            const int64_t wrapped = listed ? 0 : x_next - before * t->x_block;
             soon next = { .y = -1, .r = -1, .y_at = y, .r_at = r };
             for (int64_t b = 0; b < blocks; b++, c += VL, ahead += jump, shift(&row, t->x_block)) {
                 next.x = b + 2 < blocks ? 2 * t->x_block : wrapped;

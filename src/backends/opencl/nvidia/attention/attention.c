@@ -3,7 +3,6 @@
 #include "backends/opencl/nvidia/attention/attention.h"
 #include "opencl_solvers.h"
 #include "backends/problem.h"
-#include "backends/opencl/nvidia/unit/speed.h"
 #include "base/error.h"
 #include "op_list.h"
 
@@ -31,20 +30,6 @@ static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     return tiles <= UINT16_MAX;
 }
 
-/* A unit takes its tiles one after the other. */
-double fac_nv_attention_seconds(const fac_opencl *o, const fac_nv_attention *a,
-                                const fac_nv_attention_cut *cut, size_t work) {
-    const fac_nv_attention_speed *s = &fac_nv_attention_speeds;
-    const int64_t tiles = a->B * a->H * fac_nv_up(a->Q, 64 * cut->groups);
-    const double keys = (double)(fac_nv_up(a->T, cut->block) * cut->block);
-    const double scores = 64 * cut->groups * (a->causal ? (keys + cut->block) / 2 : keys);
-    const double unit = s->share * fac_nv_rate(o, a->mode) / o->limits.units;
-    double turn = s->tile + scores * (a->d + a->e) / unit;
-    if (a->mask.type != FAC_NONE) turn += s->masked * scores;
-    const double all = s->begin + (double)fac_nv_up(tiles, o->limits.units) * turn;
-    return a->maps ? all : all + 2 * s->pack + (double)work / fac_nv_speeds.attention_memory;
-}
-
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_opencl *o = fac_opencl_of(d);
     plan r = { .work = 0 };
@@ -53,7 +38,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!read(o, p, &r)) return false;
     offer->work = r.work;
     *FAC_DRAFT(offer, plan) = r;
-    offer->seconds = fac_nv_attention_seconds(o, &r.a, &r.cut, r.work);
+    offer->seconds = fac_nv_attention_seconds(&o->limits, &r.a, &r.cut, r.work);
     return true;
 }
 

@@ -1,96 +1,17 @@
-/* Attention and its gradient on wgmma, without a matrix of scores: what the two solvers share.
- *
- * bf16 and f16 whose rows begin at multiples of 16 bytes are read where they lie, by tensor maps
- * (nvidia/unit/nv_maps.cl).  Other operands are first copied into images
- * (nv_attention_tiles.cl): tiles of rows as wgmma reads them from local memory, converted
- * to what the units multiply, with zeros where sizes do not fill them.  So the kernels take any
- * strides and types, and one item brings their data by copies of whole tiles. Heads are at most 128
- * wide. */
+/* Attention and its gradient on wgmma and mma.sync: the texts and launches that the solvers share.
+ * How problems are read and cut is in gpu/nvidia/attention/attention.h. */
 #ifndef FACULA_OPENCL_NV_ATTENTION_H
 #define FACULA_OPENCL_NV_ATTENTION_H
+#include "backends/gpu/nvidia/attention/attention.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/nvidia/unit/nvidia.h"
 
-/* Where an operand of heads lies: elements from one sequence, head and row to the next; a row is
- * contiguous. */
-typedef struct fac_nv_heads {
-    int64_t batch, head, row;
-    int64_t heads, rows, size; /* size: of a row */
-    bool aligned, chunks,
-        pairs; /* rows begin at multiples of 16 bytes; and end there; of two elements */
-} fac_nv_heads;
-
-typedef struct fac_nv_mask {
-    fac_dtype type;
-    int64_t batch, head, row, key;
-    int64_t each, group; /* sequences of a group; elements from one group to the next */
-} fac_nv_mask;           /* type FAC_NONE: none */
-
-typedef struct fac_nv_attention {
-    fac_nv_mode mode;
-    fac_dtype dtype;
-    int64_t B, H, G, Q, T, D,
-        E;    /* sequences, heads of q, of k and v, queries, keys, sizes of a row of k and v */
-    int d, e; /* D and E up to multiples of 16 */
-    bool causal;
-    bool chunks; /* 16 bytes of every result can be stored at once */
-    int maps;    /* operands are read where they lie, by maps of nvidia/unit/nv_maps.cl's kind; 0:
-                  * images
-                  */
-    double scale;
-    fac_nv_heads q, k, v, y;
-    fac_nv_mask mask;
-} fac_nv_attention;
-
-/* What the node says, and the layouts, asking for other ones where rows are not contiguous.  q, k,
- * v and mask are inputs 0, 1, 2 and `mask`, y is an output or, for the gradient, input 3.  maps:
- * the kind that the device has.  false: not for these kernels. */
-bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps, fac_nv_attention *a);
-/* The same for attention itself: what its solvers here do not do is refused. */
-bool fac_nv_attention_forward(fac_problem *p, int maps, fac_nv_attention *a);
-fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads);
-void fac_nv_heads_want(fac_operand *o);
-
-/* Images of an operand: `tiles` of `tile` rows for each head.  turned: rows of the image run along
- * the rows of the operand. */
-typedef struct fac_nv_images {
-    const fac_nv_heads *from;
-    int tile, wide; /* wide: a row of the operand, up to a multiple of 16 */
-    int64_t tiles;
-    bool turned;
-    size_t at, bytes; /* in the solver's scratch memory, which grows by them */
-} fac_nv_images;
-fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile,
-                               int64_t tiles, bool turned, size_t *work);
-/* The launch that makes them from input `input` of the problem. */
+/* The launch that makes images from input `input` of the problem. */
 fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
                              const fac_nv_attention *a, const fac_nv_images *m, int input,
                              fac_error *err);
 
-/* Places of a problem of attention. */
-enum {
-    FAC_NV_Q,
-    FAC_NV_K,
-    FAC_NV_V,
-    FAC_NV_MASK,
-    FAC_NV_PAST_KEY,
-    FAC_NV_LENGTHS = FAC_NV_PAST_KEY + 2,
-    FAC_NV_LSE = 4
-};
-
 /* ---- texts ---- */
-
-/* How a kernel is cut: `block` rows of the operand that streams by, groups of 64 rows each, stages
- * of the stream. */
-typedef struct fac_nv_attention_cut {
-    int block, groups, stages, turned_stages;
-} fac_nv_attention_cut;
-typedef enum fac_nv_attention_kernel {
-    FAC_NV_FORWARD,
-    FAC_NV_DELTA,
-    FAC_NV_KEYS,
-    FAC_NV_QUERIES
-} fac_nv_attention_kernel;
 
 void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel kernel,
                            const fac_nv_attention_cut *cut, bool lse, fac_text *to);
@@ -102,43 +23,14 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
  * items for each compute unit, and the number of all tiles as the call's last number. */
 void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows,
                             int64_t heads, fac_cl_call *c);
-bool fac_nv_heads_mapped(const fac_nv_heads *h); /* whether an operand can have a map */
-/* Of attention itself; work: bytes of images. */
-double fac_nv_attention_seconds(const fac_opencl *o, const fac_nv_attention *a,
-                                const fac_nv_attention_cut *cut, size_t work);
-fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
-                                             fac_nv_attention_kernel kernel);
-
 /* ---- attention_warps.c: on mma.sync ---- */
 
-/* How nv_attention_warps.cl is cut: `block` keys at a time, of which `ahead` are on their way in
- * `stages` places; `warps` of 16 queries; registers of an item, bytes of local memory. */
-typedef struct fac_nv_attention_warps_cut {
-    int block, warps, stages, ahead, registers;
-    size_t local;
-    bool keep_q;
-} fac_nv_attention_warps_cut;
-/* variant: 1 ..: other numbers of warps.  local: bytes that a group may have.  false: too little
- * memory, or no such variant. */
-bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_t local, int units,
-                                   fac_nv_attention_warps_cut *cut);
 void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attention_warps_cut *cut,
                                  bool lse, fac_text *to);
-double fac_nv_attention_warps_seconds(fac_opencl *o, const fac_nv_attention *a,
-                                      const fac_nv_attention_warps_cut *cut);
 /* What the kernel is told after its buffers, and its range. */
 void fac_nv_attention_warps_numbers(const fac_nv_attention *a,
                                     const fac_nv_attention_warps_cut *cut, fac_cl_call *c);
 
-static inline int64_t fac_nv_up(int64_t n, int64_t to) { return (n + to - 1) / to; }
-/* Bytes of a number that the units multiply; rows of a tile of images that gradients read. */
-static inline bool fac_nv_tf32(const fac_nv_attention *a) {
-    return a->mode == FAC_NV_TF32 || a->mode == FAC_NV_3XTF32;
-}
-static inline int fac_nv_number(const fac_nv_attention *a) { return fac_nv_tf32(a) ? 4 : 2; }
-static inline int fac_nv_grad_tile(const fac_nv_attention *a) {
-    return a->mode == FAC_NV_TF32 ? 32 : 64;
-}
 /* What all these kernels are told.  tiles: of images; of attention itself, where `all` follows. */
 void fac_nv_attention_numbers(const fac_nv_attention *a, int64_t tiles, fac_cl_call *c);
 void fac_nv_heads_numbers(const fac_nv_heads *h, fac_cl_call *c);

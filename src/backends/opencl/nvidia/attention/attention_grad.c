@@ -1,7 +1,7 @@
 /* attention_grad/wgmma: dq, dk and dv from q, k, v, y, dy and the log sum exp of each row of
  * scores, which are made again; see attention.h and nv_attention_grad.cl. */
 #include "backends/opencl/nvidia/attention/attention.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
@@ -77,7 +77,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const double macs = scores * (double)(4 * a->D + 3 * a->E);
     offer->work = r.work;
     *FAC_DRAFT(offer, plan) = r;
-    offer->seconds = LAUNCHES * fac_nv_speeds.launch + macs / (0.5 * fac_nv_rate(o, a->mode)) +
+    offer->seconds = LAUNCHES * fac_nv_speeds.launch +
+                     macs / (0.5 * fac_nv_rate(&o->limits, a->mode)) +
                      (double)r.work / fac_nv_speeds.attention_memory;
     return true;
 }
@@ -146,7 +147,8 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
     const fac_nv_heads *const heads[] = { &a->q, &a->k, &a->v, &r->dy };
     for (int k = 0; k < 4; k++) fac_nv_heads_numbers(heads[k], c);
     fac_nv_attention_mask_numbers(a, c);
-    fac_nv_attention_range(o, &cut, keys ? a->T : a->Q, a->B * (keys ? a->G : a->H), c);
+    const int64_t each = keys ? a->G : a->H;
+    fac_nv_attention_range(o, &cut, keys ? a->T : a->Q, a->B * each, c);
     return FAC_OK;
 }
 
@@ -155,7 +157,8 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_
     const fac_nv_images *const images[IMAGES] = { &r.q,        &r.k,        &r.v,       &r.y,
                                                   &r.q_turned, &r.k_turned, &r.y_turned };
     static const int inputs[IMAGES] = { Q, K, V, DY, Q, K, DY };
-    for (int k = 0; k < (r.a.maps ? 0 : r.a.mode == FAC_NV_TF32 ? IMAGES : 4); k++)
+    const int count = r.a.mode == FAC_NV_TF32 ? IMAGES : 4;
+    for (int k = 0; k < count && !r.a.maps; k++)
         FAC_TRY(fac_nv_images_add(o, p, to, &r.a, images[k], inputs[k], err));
     FAC_TRY(add_delta(o, p, to, &r, err));
     FAC_TRY(add_grad(o, p, to, &r, true, err));

@@ -38,18 +38,6 @@ void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut
     fac_cl_call_items(c, items * (size_t)(all < units ? all : units), items);
 }
 
-/* Found by measuring on an H200.  Narrow blocks are used up faster than memory answers: more of
- * them are on their way. */
-fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
-                                             fac_nv_attention_kernel kernel) {
-    const bool narrow = a->d + a->e <= 128, tf32 = fac_nv_tf32(a);
-    const int stages = narrow && a->maps ? 4 : 2;
-    if (a->mode == FAC_NV_3XTF32) return (fac_nv_attention_cut){ narrow ? 64 : 32, 2, 1, 1 };
-    if (kernel == FAC_NV_FORWARD)
-        return (fac_nv_attention_cut){ tf32 ? 64 : 128, narrow ? 3 : 2, stages, 1 };
-    return (fac_nv_attention_cut){ tf32 && !narrow ? 32 : 64, 2, tf32 && !narrow ? 1 : stages, 1 };
-}
-
 /* ---- texts ---- */
 
 static void define(fac_text *to, const char *name, int value) {
@@ -84,7 +72,8 @@ static void add_product(const fac_nv_attention *a, const char *name, int n, bool
     const fac_nv_kind kind = kinds[a->mode];
     const bool turned = !scores && kind != FAC_NV_KIND_TF32,
                begins = scores || a->mode == FAC_NV_3XTF32;
-    const int how = (scores ? 0 : FAC_NV_A_REGISTERS) | (turned ? FAC_NV_B_TURNED : 0);
+    int how = scores ? 0 : FAC_NV_A_REGISTERS;
+    if (turned) how |= FAC_NV_B_TURNED;
     char call[64];
     snprintf(call, sizeof call, "wgmma_%s_n%d_%s%s", names[a->mode], n, scores ? "ss" : "rs",
              turned ? "_tb" : "");
@@ -167,23 +156,6 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
     fac_text_add(to, fac_kernel_nv_attention_tiles);
 }
 
-/* 16-byte pieces of a tile. */
-static int64_t pieces(const fac_nv_attention *a, const fac_nv_images *m) {
-    const int panel = 128 / fac_nv_number(a);
-    const int parts = a->mode == FAC_NV_3XTF32 ? 2 : 1;
-    return 8 * parts *
-           (m->turned ? (int64_t)m->wide * (m->tile / panel)
-                      : (int64_t)m->tile * fac_nv_up(m->wide, panel));
-}
-
-fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile,
-                               int64_t tiles, bool turned, size_t *work) {
-    fac_nv_images m = { from, tile, (int)fac_nv_up(from->size, 16) * 16, tiles, turned, *work, 0 };
-    m.bytes = (size_t)(a->B * from->heads) * (size_t)(tiles * pieces(a, &m)) * 16;
-    *work += m.bytes;
-    return m;
-}
-
 fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
                              const fac_nv_attention *a, const fac_nv_images *m, int input,
                              fac_error *err) {
@@ -199,7 +171,7 @@ fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     for (int k = 0; k < 4; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(m->from, c);
     const int64_t parts = a->mode == FAC_NV_3XTF32 ? 2 : 1; /* both by one item */
-    const size_t items = (size_t)fac_nv_up(pieces(a, m) / parts, PACKERS) * PACKERS;
+    const size_t items = (size_t)fac_nv_up(fac_nv_images_pieces(a, m) / parts, PACKERS) * PACKERS;
     c->range = (fac_cl_range){ 3,
                                { items, (size_t)m->tiles, (size_t)(a->B * m->from->heads) },
                                { PACKERS, 1, 1 } };

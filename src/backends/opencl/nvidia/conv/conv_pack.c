@@ -1,4 +1,5 @@
 /* Weights as tiles for the matrix units, packed on the device: see conv.h. */
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "base/error.h"
@@ -13,58 +14,10 @@ enum {
     ROWS_BITS = 3
 }; /* PAD, TAPS: as nvidia/unit/nv_pack.cl has them */
 
-static bool is_half(const fac_nv_packing *k) {
-    return k->mode == FAC_NV_BF16 || k->mode == FAC_NV_F16;
-}
-static int element_bytes(const fac_nv_packing *k) { return is_half(k) ? 2 : 4; }
-
-int fac_nv_tile_bytes(const fac_nv_packing *k) {
-    return k->rows * k->terms * element_bytes(k) * (k->mode == FAC_NV_3XTF32 ? 2 : 1);
-}
-
-int fac_nv_k_tiles(const fac_nv_conv *c, const fac_nv_packing *k, const fac_nv_phase *f) {
-    if (k->few) return (FAC_NV_FEW * f->taps + k->terms - 1) / k->terms;
-    return (c->channels + k->terms - 1) / k->terms * f->taps;
-}
-
-int fac_nv_row_tiles(const fac_nv_conv *c, const fac_nv_packing *k) {
-    return (c->rows + k->rows - 1) / k->rows;
-}
-
-size_t fac_nv_packed_at(const fac_nv_conv *c, const fac_nv_packing *k, int phase) {
-    size_t tiles = 0;
-    for (int i = 0; i < phase; i++) {
-        const fac_nv_phase f = fac_nv_phase_of(c, i);
-        tiles += (size_t)fac_nv_k_tiles(c, k, &f);
-    }
-    return tiles * (size_t)c->groups * (size_t)fac_nv_row_tiles(c, k) *
-           (size_t)fac_nv_tile_bytes(k);
-}
-
-size_t fac_nv_packed_bytes(const fac_nv_conv *c, const fac_nv_packing *k) {
-    return fac_nv_packed_at(c, k, c->phases);
-}
-
-uint64_t fac_nv_pack_key(const fac_nv_conv *c, const fac_nv_packing *k, int input) {
-    fac_hash h = fac_hash_int(fac_hash_start((uint64_t)input),
-                              (uint64_t)c->kind << 32 | (uint64_t)c->groups);
-    h = fac_hash_int(h, (uint64_t)k->rows << 32 | (uint64_t)k->terms);
-    h = fac_hash_int(h, (uint64_t)k->mode << 8 | (uint64_t)k->order << 2 | (uint64_t)k->whole << 1 |
-                            (uint64_t)k->few);
-    h = fac_hash_int(h, (uint64_t)k->run);
-    for (int d = 0; d < 3 && c->kind == FAC_CL_GRAD_X; d++) {
-        h = fac_hash_int(h, (uint64_t)c->g.stride[d]);
-        h = fac_hash_int(h, (uint64_t)c->g.dilation[d] << 32 | (uint64_t)c->g.pad[d]);
-    }
-    return h.a;
-}
-
 /* ---- the kernel ---- */
 
 /* Floats of local memory: 16 rows of 32 terms (64 of 16 bits) of 3 x 3 taps. */
-static int stage_of(fac_nv_mode mode) {
-    return mode == FAC_NV_BF16 || mode == FAC_NV_F16 ? 9600 : 4800;
-}
+static int stage_of(fac_nv_mode mode) { return fac_nv_is_half(mode) ? 9600 : 4800; }
 
 bool fac_nv_packs_text(fac_dtype type, fac_nv_mode mode, int sources, fac_text *to) {
     const char *memory = fac_cl_in_memory(type);
@@ -82,7 +35,7 @@ bool fac_nv_packs_text(fac_dtype type, fac_nv_mode mode, int sources, fac_text *
                          "static float4 four(ushort4 x) {\n    return (float4)(fac_from_bf16(x.x), "
                          "fac_from_bf16(x.y), "
                          "fac_from_bf16(x.z), fac_from_bf16(x.w));\n}\n");
-    if (mode == FAC_NV_BF16 || mode == FAC_NV_F16)
+    if (fac_nv_is_half(mode))
         fac_text_print(to, "#define HALF\n#define BITS(x) fac_bits_%s(x)\n",
                        mode == FAC_NV_F16 ? "f16" : "bf16");
     if (sources) {
@@ -130,7 +83,8 @@ size_t fac_nv_pack_units(const fac_nv_weights *w, const fac_nv_pack *s) {
 static float larger_by(const fac_nv_packing *k) {
     const bool cut = k->mode == FAC_NV_TF32 && k->order == FAC_NV_IN_ORDER;
     if (k->whole) return 0;
-    return (float)(1 + (cut ? FAC_NV_CUT : k->mode == FAC_NV_3XTF32 ? FAC_NV_LOST * k->run : 0));
+    if (cut) return (float)(1 + FAC_NV_CUT);
+    return k->mode == FAC_NV_3XTF32 ? (float)(1 + FAC_NV_LOST * k->run) : 1;
 }
 
 /* As many rows as the stage has room for, or single k-tiles without it. */
@@ -161,11 +115,11 @@ fac_nv_pack fac_nv_pack_phase(const fac_nv_weights *w, int phase, size_t to) {
     const fac_nv_phase f = fac_nv_phase_of(c, phase);
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], line = g->C / g->groups * taps;
     fac_nv_pack s = { .to = (int64_t)((to + fac_nv_packed_at(c, k, phase)) /
-                                      (size_t)element_bytes(k)),
+                                      (size_t)fac_nv_element_bytes(k)),
                       .group = g->K / g->groups * line,
                       .line = (int32_t)line,
                       .window = (int32_t)taps,
-                      .turned = w->weights->kind == FAC_CL_GRAD_X,
+                      .turned = w->weights->kind == FAC_GPU_GRAD_X,
                       .rows = c->rows,
                       .channels = c->channels,
                       .row_tiles = fac_nv_row_tiles(c, k),

@@ -51,7 +51,7 @@ static bool settle_moments(fac_problem *p) {
 }
 
 static int add_extra(const fac_problem *p, int input, fac_nv_conv *c) {
-    if (c->r.extras == FAC_CL_EXTRAS || p->in[input].type.dtype == FAC_NONE) return -1;
+    if (c->r.extras == FAC_GPU_EXTRAS || p->in[input].type.dtype == FAC_NONE) return -1;
     c->r.input[c->r.extras] = input;
     c->r.extra_dtype[c->r.extras] = p->in[input].type.dtype;
     return c->r.extras++;
@@ -81,7 +81,9 @@ static bool read_norm(const fac_node *of, fac_problem *p, fac_nv_conv *c) {
         n->scale = add_extra(p, SCALE, c);
         n->bias = add_extra(p, BIAS, c);
     }
-    return n->x >= 0 && n->mean >= 0 && (mask ? n->mask >= 0 : y ? n->y >= 0 : n->bias >= 0);
+    int masks = y ? n->y : n->bias; /* what the mask is, or is found by */
+    if (mask) masks = n->mask;
+    return n->x >= 0 && n->mean >= 0 && masks >= 0;
 }
 
 bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
@@ -110,9 +112,9 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
         conv.node = &plain;
         p = &conv;
     }
-    if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_CL_GRAD_W)
+    if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_GPU_GRAD_W)
         return false;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
+    const bool turned = c->kind == FAC_GPU_GRAD_X;
     if (!small(g, turned)) return false;
     if (!fac_cl_product_start(o, p, bias, &c->r) ||
         !fac_nv_mode_of(c->r.dtype, p->precision, &c->mode))
@@ -138,73 +140,4 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     const fac_nv_unlike unlike = { apart > 1 ? c->norm.add : -1, (int)apart,
                                    c->sums ? c->norm.mask : -1 };
     return read_image(p, c) && fac_nv_ends_read(p, &c->r, &unlike, &c->ends);
-}
-
-/* grad_x: pixel `place + stride o` of dx meets tap k of pixel o + (place + pad - k dilation) /
- * stride of dy, where that is whole: for k = first + each t with each = stride / gcd(stride,
- * dilation). */
-static fac_nv_axis axis_of(const fac_nv_conv *c, int d, int place) {
-    const fac_conv_geom *g = &c->g;
-    if (c->kind == FAC_CL_FORWARD)
-        return (fac_nv_axis){ .in = (int32_t)g->in[d],
-                              .out = (int32_t)g->out[d],
-                              .origin = (int32_t)-g->pad[d],
-                              .stride = (int32_t)g->stride[d],
-                              .far = (int32_t)g->dilation[d],
-                              .taps = (int32_t)g->kernel[d],
-                              .step = 1,
-                              .each = 1 };
-    const int64_t stride = g->stride[d], from = place + g->pad[d];
-    fac_nv_axis a = {
-        .in = (int32_t)g->out[d], .stride = 1, .place = place, .step = (int32_t)stride, .each = 1
-    };
-    a.out = (int32_t)(g->in[d] > place ? (g->in[d] - place + stride - 1) / stride : 0);
-    for (int64_t k = 0, last = -1; k < g->kernel[d]; k++) {
-        if ((from - k * g->dilation[d]) % stride) continue;
-        if (last < 0) {
-            a.first = (int32_t)k;
-            a.origin = (int32_t)((from - k * g->dilation[d]) / stride);
-        } else if (a.taps == 1) {
-            a.each = (int32_t)(k - last);
-            a.far = (int32_t)(-(k - last) * g->dilation[d] / stride);
-        }
-        last = k, a.taps++;
-    }
-    return a;
-}
-
-fac_nv_phase fac_nv_phase_of(const fac_nv_conv *c, int phase) {
-    fac_nv_phase f = { .pixels = c->g.N, .taps = 1 };
-    for (int d = 2; d >= 0; d--) {
-        const int each = c->kind == FAC_CL_GRAD_X ? (int)c->g.stride[d] : 1;
-        f.axis[d] = axis_of(c, d, phase % each);
-        phase /= each;
-        f.pixels *= f.axis[d].out;
-        f.taps *= f.axis[d].taps;
-    }
-    if (c->pooled) f.pixels = 4 * c->g.N * (f.axis[1].out / 2) * (f.axis[2].out / 2);
-    return f;
-}
-
-fac_nv_ends fac_nv_phase_ends(const fac_nv_conv *c, const fac_nv_phase *f) {
-    fac_nv_ends e = c->ends;
-    for (int i = 0; i <= c->r.extras; i++) {
-        fac_nv_place *p = &e.p[i];
-        p->at += (int64_t)p->depth * f->axis[0].place + (int64_t)p->row * f->axis[1].place;
-        p->at += (int64_t)p->column * f->axis[2].place;
-        p->depth *= f->axis[0].step;
-        p->row *= f->axis[1].step;
-        p->column *= f->axis[2].step;
-    }
-    return e;
-}
-
-double fac_nv_conv_bytes(const fac_problem *p) {
-    double bytes = 0;
-    for (int i = 0; i < p->nin + p->nout; i++) {
-        const fac_type *t = i < p->nin ? &p->in[i].type : &p->out[i - p->nin].type;
-        const bool unread = i < p->nin && (fac_port_flags(p->node, i) & FAC_SHAPE_ONLY);
-        if (t->dtype != FAC_NONE && !unread) bytes += (double)fac_type_bytes(t);
-    }
-    return bytes;
 }

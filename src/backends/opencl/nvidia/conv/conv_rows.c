@@ -1,11 +1,12 @@
 /* conv/wgmma: convolutions forward and by x on sm_90's matrix units, of any window, stride,
  * dilation and padding; see nv_conv_rows.cl.  Weights are packed once; where they change in
  * the run, as a step of it.  conv/mma is the same on mma.sync: nv_mma_conv.cl, cut by
- * mma_conv_tiles.c; conv/warps for few pixels: nv_conv_warps.cl, conv_warps.h. */
+ * mma_tiles.c; conv/warps for few pixels: nv_conv_warps.cl, conv_warps.h. */
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/conv/conv_warps.h"
 #include "backends/opencl/nvidia/unit/pack.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -33,9 +34,6 @@ typedef struct moments {
     int64_t at, channels;
 } moments;
 
-static bool is_half(const fac_nv_conv *c) {
-    return c->mode == FAC_NV_BF16 || c->mode == FAC_NV_F16;
-}
 static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 static int items_of(const fac_nv_conv *c, const fac_nv_tile *t) {
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
@@ -78,7 +76,7 @@ static bool write_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_t
     if (x16) fac_text_add(to, "#define X16\n#define X_AS_FLOAT(x) ");
     if (x16)
         fac_text_add(to, c->r.dtype == FAC_BF16 ? "as_float((uint)(x) << 16)\n" : "half_of(x)\n");
-    if (is_half(c))
+    if (fac_nv_is_half(c->mode))
         fac_text_print(to, "#define HALF\n#define PACK2 nv_pack_%s\n",
                        c->mode == FAC_NV_F16 ? "f16" : "bf16");
     if (c->r.result != FAC_F32) fac_text_add(to, "#define RESULT16\n");
@@ -186,16 +184,16 @@ static look look_of(const fac_nv_rows *r, const fac_nv_phase *f) {
 static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_phase *f, fac_span x,
                             fac_span w, fac_span y, const fac_span *in, fac_span work,
                             fac_error *err) {
-    const fac_cl_product *p = &r->c.r;
+    const fac_gpu_product *p = &r->c.r;
     look s = look_of(r, f);
     fac_nv_ends e = fac_nv_phase_ends(&r->c, f);
     s.x += (int64_t)(fac_cl_at(x) / bytes_of(p->dtype));
     s.w = (int64_t)fac_cl_at(w);
     e.p[0].at += (int64_t)(fac_cl_at(y) / bytes_of(p->result));
-    fac_cl_arg args[9 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
-                                           fac_cl_arg_value(&e, fac_nv_ends_bytes(p)),
-                                           fac_cl_arg_span(x), fac_cl_arg_span(w),
-                                           fac_cl_arg_span(y) };
+    fac_cl_arg args[9 + FAC_GPU_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
+                                            fac_cl_arg_value(&e, fac_nv_ends_bytes(p)),
+                                            fac_cl_arg_span(x), fac_cl_arg_span(w),
+                                            fac_cl_arg_span(y) };
     moments left = { 0, (int64_t)r->c.groups * r->c.rows };
     int n = 5;
     if (r->t.splits > 1) {
@@ -251,9 +249,12 @@ static fac_nv_moments moments_of(const fac_nv_conv *c) {
 typedef enum kernel_of { WGMMA, MMA, WARPS } kernel_of;
 
 static bool choose(fac_opencl *o, const fac_nv_conv *c, int variant, kernel_of k, fac_nv_tile *t) {
-    if (k == MMA) return fac_mma_conv_choose(o, c, variant, t);
-    return k == WARPS ? fac_nv_warps_choose(o, c, variant, t)
-                      : fac_nv_tile_choose(o, c, variant, t);
+    if (k == MMA) {
+        const fac_mma_unit unit = fac_mma_unit_of(o);
+        return fac_mma_conv_choose(&unit, c, variant, t);
+    }
+    return k == WARPS ? fac_nv_warps_choose(&o->limits, c, variant, t)
+                      : fac_nv_tile_choose(&o->limits, c, variant, t);
 }
 
 static int variants(const fac_nv_conv *c, kernel_of k) {

@@ -4,9 +4,10 @@
  * one each.  Convolutions of 3 x 3 may have a max pool of 2 x 2 after them (conv_stream_pool.c).
  */
 #include <stdlib.h>
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 #include "backends/opencl/nvidia/unit/pack.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -63,7 +64,7 @@ static bool by_sixteen(const fac_nv_place *p, int bytes) {
 /* Which extras differ between pixels, and whether the only one of them can come through local
  * memory. */
 static void read_extras(fac_nv_stream *q) {
-    const fac_cl_product *r = &q->c.r;
+    const fac_gpu_product *r = &q->c.r;
     q->moving = q->added = 0;
     q->rows16 = by_sixteen(&q->c.ends.p[0], q->bytes) && q->c.rows * q->bytes % PIECE == 0;
     for (int i = 0; i < r->extras; i++) {
@@ -77,46 +78,6 @@ static void read_extras(fac_nv_stream *q) {
             q->added = 1 + i;
     }
     if (q->moving > 1) q->added = 0;
-}
-
-/* Registers for the moments of all its tiles, too. */
-static bool can_keep(const fac_nv_stream *q) {
-    return q->c.moments && q->t.rows * q->t.bn <= 128 && q->t.consumers == 2;
-}
-
-/* Those of a halo that are no pixels belong to tiles and parts, too. */
-static int64_t positions_of(const fac_nv_stream *q, const fac_nv_phase *f) {
-    return fac_nv_stream_places_of(q, &q->t, f).all;
-}
-
-static int64_t across_of(const fac_nv_stream *q) { return (q->c.rows + q->t.bn - 1) / q->t.bn; }
-
-/* How many groups of items stay: one a unit, and with the same channels in all of a group's tiles
- * where that costs few rounds. */
-typedef struct crew {
-    int64_t groups, across;
-    bool kept;
-} crew;
-static crew crew_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
-    const fac_nv_stream_places places = fac_nv_stream_places_of(q, &q->t, f);
-    const int64_t across = across_of(q), units = o->limits.units,
-                  each = (places.all + places.tile - 1) / places.tile * across,
-                  tiles = each * (q->joined ? q->c.phases : 1);
-    crew c = { tiles < units ? tiles : units, across, false };
-    const int64_t even = c.groups / across * across, rounds = (tiles + c.groups - 1) / c.groups;
-    if (!can_keep(q) || !even || 10 * ((tiles + even - 1) / even) > 11 * rounds) return c;
-    return (crew){ even, across, true };
-}
-
-/* In all phases, or in none. */
-bool fac_nv_stream_keeps(const fac_opencl *o, const fac_nv_stream *q) {
-    bool all = true, some = false;
-    for (int i = 0; i < fac_nv_stream_launches(q); i++) {
-        const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
-        all &= !f.pixels || crew_of(o, q, &f).kept;
-        some |= f.pixels > 0;
-    }
-    return all && some;
 }
 
 bool fac_nv_stream_read(fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
@@ -144,15 +105,15 @@ bool fac_nv_stream_read(fac_opencl *o, fac_problem *p, fac_nv_stream *q) {
     q->bytes = (int)bytes_of(c->r.result);
     q->maps = q->step ? fac_nv_maps_of(o) : 0;
     read_extras(q);
-    return fac_nv_stream_choose(o, p->variant, fac_nv_conv_bytes(p), q);
+    return fac_nv_stream_choose(&o->limits, p->variant, fac_nv_conv_bytes(p), q);
 }
 
 /* Parts are what a group kept, or 64 positions. */
 static int64_t parts_of(const fac_opencl *o, const fac_nv_stream *q, const fac_nv_phase *f) {
-    const crew c = crew_of(o, q, f);
+    const fac_nv_stream_crew c = fac_nv_stream_crew_of(&o->limits, q, f);
     if (!f->pixels) return 0;
     if (q->kept) return c.groups / c.across;
-    return (positions_of(q, f) + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS *
+    return (fac_nv_stream_places_of(q, &q->t, f).all + FAC_NV_PART_ROWS - 1) / FAC_NV_PART_ROWS *
            (q->joined ? q->c.phases : 1);
 }
 static fac_nv_moments moments_of(const fac_opencl *o, const fac_nv_stream *q) {
@@ -167,7 +128,7 @@ static size_t moments_bytes(const fac_opencl *o, const fac_nv_stream *q) {
     const fac_nv_moments m = moments_of(o, q);
     if (!q->c.moments) return 0;
     return fac_nv_moments_bytes(&m) +
-           (q->kept ? (size_t)(m.parts * (across_of(q) - 1)) * sizeof(float) : 0);
+           (q->kept ? (size_t)(m.parts * (fac_nv_stream_across(q) - 1)) * sizeof(float) : 0);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -181,8 +142,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     offer->work = moments_bytes(o, &q) + (q.maps ? fac_nv_maps_bytes(o, 1) : 0);
     offer->packed[1] = fac_nv_packed_bytes(&q.c, &q.packing);
     if (p->in[1].time == FAC_RUN)
-        offer->seconds +=
-            fac_nv_speeds.pack_launch + 2 * (double)offer->packed[1] / fac_cl_bandwidth(o);
+        offer->seconds += fac_nv_speeds.pack_launch +
+                          2 * (double)offer->packed[1] / fac_gpu_bandwidth(&o->limits);
     return true;
 }
 
@@ -199,7 +160,7 @@ static void done(fac_device *d, void *arg) {
 }
 
 static fac_status make_counters(fac_device *d, plan *q, fac_error *err) {
-    const size_t blocks = (size_t)across_of(&q->q), bytes = blocks * sizeof(uint32_t);
+    const size_t blocks = (size_t)fac_nv_stream_across(&q->q), bytes = blocks * sizeof(uint32_t);
     uint32_t *zeros = fac_alloc(blocks, sizeof *zeros);
     if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", blocks);
     fac_status status = fac_device_alloc(d, bytes, &q->done.memory, err);
@@ -329,14 +290,14 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
                       fac_span work, fac_error *err) {
     const plan *made = arg;
     const fac_nv_stream *q = &made->q;
-    const fac_cl_product *r = &q->c.r;
+    const fac_gpu_product *r = &q->c.r;
     fac_opencl *o = fac_opencl_of(d);
     const fac_nv_moments m = moments_of(o, q);
     int32_t first = 0;
     for (int i = 0; i < fac_nv_stream_launches(q); i++) {
         const fac_nv_phase f = fac_nv_phase_of(&q->c, i);
         if (!f.pixels) continue;
-        const crew c = crew_of(o, q, &f);
+        const fac_nv_stream_crew c = fac_nv_stream_crew_of(&o->limits, q, &f);
         sizes s = sizes_of(q, &f);
         fac_nv_ends e = q->joined ? q->c.ends : fac_nv_phase_ends(&q->c, &f);
         s.x = (int64_t)((fac_cl_at(in[0]) + (size_t)q->c.x.at * bytes_of(r->dtype)) / PIECE);
@@ -350,10 +311,10 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         if (q->maps) s.maps = (int64_t)(fac_cl_at(work) + moments_bytes(o, q));
         s.first_part = first;
         first += (int32_t)parts_of(o, q, &f);
-        fac_cl_arg args[12 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
-                                                fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
-                                                fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]),
-                                                fac_cl_arg_span(out[0]) };
+        fac_cl_arg args[12 + FAC_GPU_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
+                                                 fac_cl_arg_value(&e, fac_nv_ends_bytes(r)),
+                                                 fac_cl_arg_span(in[0]), fac_cl_arg_span(in[1]),
+                                                 fac_cl_arg_span(out[0]) };
         for (int k = 0; k < r->extras; k++) {
             const fac_span x = in[r->input[k]];
             e.p[1 + k].at += (int64_t)(fac_cl_at(x) / bytes_of(r->extra_dtype[k]));

@@ -41,10 +41,12 @@ static void add_memory(fac_dtype t, fac_text *to) {
 bool fac_nv_stream_text(const fac_nv_stream *q, bool fp64, fac_text *to) {
     const fac_nv_stream_tile *t = &q->t;
     const bool bf16 = q->c.mode == FAC_NV_BF16;
-    const fac_nv_kind kind = q->c.r.dtype == FAC_F32 ? FAC_NV_KIND_TF32
-                             : bf16                  ? FAC_NV_KIND_BF16
-                                                     : FAC_NV_KIND_F16;
-    const char *name = kind == FAC_NV_KIND_TF32 ? "tf32" : bf16 ? "bf16" : "f16";
+    fac_nv_kind kind = bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16;
+    const char *name = bf16 ? "bf16" : "f16";
+    if (q->c.r.dtype == FAC_F32) {
+        kind = FAC_NV_KIND_TF32;
+        name = "tf32";
+    }
     const bool wide = t->rows * t->bn >= 256;
     fac_text_add(to, fac_kernel_nv_common);
     if (!fac_nv_epilogue_text(&q->c.r, &q->c.ends, fp64, to)) return false;

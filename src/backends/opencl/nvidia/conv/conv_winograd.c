@@ -8,7 +8,7 @@
 #include <string.h>
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/unit/pack.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
 #include "base/clamp.h"
 #include "base/error.h"
@@ -51,7 +51,7 @@ static void describe_product(plan *q) {
     const fac_nv_conv *c = &q->c;
     fac_nv_conv *m = &q->r.c;
     memset(m, 0, sizeof *m);
-    m->kind = FAC_CL_FORWARD;
+    m->kind = FAC_GPU_FORWARD;
     m->mode = c->mode;
     m->phases = 1;
     m->promote_from = c->promote_from;
@@ -81,7 +81,7 @@ static bool settle(const fac_opencl *o, fac_problem *p, plan *q) {
     for (int k = 1; k < 3; k++)
         if (g->kernel[k] != 3 || g->stride[k] != 1 || g->dilation[k] != 1 || g->pad[k] > 2)
             return false;
-    const int64_t *to = c->kind == FAC_CL_GRAD_X ? g->in : g->out;
+    const int64_t *to = c->kind == FAC_GPU_GRAD_X ? g->in : g->out;
     q->down = (to[1] + OUT - 1) / OUT;
     q->across = (to[2] + OUT - 1) / OUT;
     const double tile = (double)POINTS * (double)(channels_of(c) + rows_of(c)) * sizeof(float);
@@ -98,7 +98,7 @@ static bool settle(const fac_opencl *o, fac_problem *p, plan *q) {
     q->m = count * (size_t)rows_of(c);
     if (q->v / 4 > INT32_MAX || q->m / 4 > INT32_MAX) return false;
     describe_product(q);
-    if (!fac_nv_tile_choose(o, &q->r.c, 0, &q->r.t)) return false;
+    if (!fac_nv_tile_choose(&o->limits, &q->r.c, 0, &q->r.t)) return false;
     q->r.t.k.points = POINTS;
     return true;
 }
@@ -199,9 +199,10 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                             const fac_span *in, fac_span out, fac_span work, fac_error *err) {
     const fac_nv_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_CL_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in, *to = turned ? g->in : g->out,
-                  count = images * q->down * q->across;
+    const bool turned = c->kind == FAC_GPU_GRAD_X;
+    const int64_t *from = turned ? g->out : g->in;
+    const int64_t *to = turned ? g->in : g->out;
+    const int64_t count = images * q->down * q->across;
     const fac_span V = work, M = { work.memory, work.at + q->v },
                    parts = { work.memory, work.at + q->v + q->m };
     tiles s = { .x = c->x.at + floats_at(in[0]),
@@ -228,9 +229,9 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
     s.width = (int32_t)to[2];
     s.channels = (int32_t)rows_of(c);
     fac_nv_ends e = c->ends;
-    fac_cl_arg args[4 + FAC_CL_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
-                                           fac_cl_arg_value(&e, fac_nv_ends_bytes(&c->r)),
-                                           fac_cl_arg_span(M), fac_cl_arg_span(out) };
+    fac_cl_arg args[4 + FAC_GPU_EXTRAS] = { fac_cl_arg_value(&s, sizeof s),
+                                            fac_cl_arg_value(&e, fac_nv_ends_bytes(&c->r)),
+                                            fac_cl_arg_span(M), fac_cl_arg_span(out) };
     e.p[0].at += (int64_t)(fac_cl_at(out) / (size_t)fac_dtype_get(c->r.result)->block_bytes);
     for (int i = 0; i < c->r.extras; i++) {
         const fac_span x = in[c->r.input[i]];

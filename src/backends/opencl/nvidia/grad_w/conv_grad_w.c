@@ -1,6 +1,7 @@
 /* conv/wgmma_grad_w: gradients of two-dimensional convolutions by their weights, in one launch or
  * two: parts of the sums, one for each share of the pixels, then their sum in a fixed order
  * (grad_w.h). */
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/nvidia/conv/conv.h"
 #include "backends/opencl/nvidia/grad_w/grad_w.h"
@@ -58,7 +59,10 @@ static bool lay_few(fac_operand *x, fac_nv_grad_w *q) {
  */
 static bool even(const fac_operand *x, int64_t *step) {
     const int64_t *d = x->type.dims.d, columns = d[3], rows = d[2], images = d[0];
-    if (columns == 1) step[2] = rows > 1 ? step[1] : images > 1 ? step[0] : d[1];
+    if (columns == 1 && rows > 1)
+        step[2] = step[1];
+    else if (columns == 1)
+        step[2] = images > 1 ? step[0] : d[1];
     return step[2] > 0 && (rows == 1 || step[1] == columns * step[2]) &&
            (images == 1 || step[0] == rows * columns * step[2]);
 }
@@ -117,7 +121,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     fac_nv_grad_w_cut c;
     if (!fac_nv_grad_w_read(p, 2, fac_nv_maps_of(o), &q) || !fac_cl_has_path(o, FAC_CL_WGMMA))
         return false;
-    if (!fac_nv_grad_w_choose(o, &q, p->variant, &c)) return false;
+    if (!fac_nv_grad_w_choose(&o->limits, &q, p->variant, &c)) return false;
     *offer = (fac_offer){ .seconds = c.seconds,
                           .variants = FAC_NV_GRAD_W_VARIANTS,
                           .version = VERSION,

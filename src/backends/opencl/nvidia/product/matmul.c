@@ -14,13 +14,13 @@ enum { VERSION = 1, ITEMS = 384, PACKERS = 256 };
 
 /* As the kernels have them. */
 typedef struct tiling {
-    int64_t p_at, q_at, p_step, q_step, p_z[FAC_CL_BATCH], q_z[FAC_CL_BATCH];
+    int64_t p_at, q_at, p_step, q_step, p_z[FAC_GPU_BATCH], q_z[FAC_GPU_BATCH];
     int32_t rows, columns, row_tiles, column_tiles, k_tiles, each, band, all, parts, unused;
     int64_t parts_at, counters_at;
 } tiling;
 typedef struct packing {
-    int64_t at, row, term, z[FAC_CL_BATCH], to;
-    int32_t size[FAC_CL_BATCH], rows, terms, k_tiles, blocks;
+    int64_t at, row, term, z[FAC_GPU_BATCH], to;
+    int32_t size[FAC_GPU_BATCH], rows, terms, k_tiles, blocks;
 } packing;
 
 typedef struct plan {
@@ -31,7 +31,7 @@ typedef struct plan {
 } plan;
 
 static bool read(fac_opencl *o, fac_problem *p, bool mma, fac_nv_matmul *m) {
-    fac_cl_product r;
+    fac_gpu_product r;
     bool before_run[2];
     for (int i = 0; i < p->nin; i++)
         if (p->in[i].layout.block) p->in[i].layout = fac_layout_plain(&p->in[i].type.dims);
@@ -41,8 +41,14 @@ static bool read(fac_opencl *o, fac_problem *p, bool mma, fac_nv_matmul *m) {
             p->in[i].layout = fac_layout_plain(&p->in[i].type.dims); /* what pack() reads */
     }
     if (!fac_cl_product_read(o, p, &r)) return false;
-    return mma ? fac_mma_matmul_read(o, &r, p->precision, before_run, p->variant, m)
-               : fac_nv_matmul_read(o, &r, p->precision, before_run, p->variant, m);
+    if (!mma) return fac_nv_matmul_read(&o->limits, &r, p->precision, before_run, p->variant, m);
+    const fac_mma_unit unit = fac_mma_unit_of(o);
+    return fac_mma_matmul_read(&unit, &r, p->precision, before_run, p->variant, m);
+}
+
+static int variants_of_mma(fac_opencl *o, const fac_nv_matmul *m) {
+    const fac_mma_unit unit = fac_mma_unit_of(o);
+    return fac_mma_matmul_variants(&unit, m);
 }
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
@@ -55,7 +61,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     *FAC_DRAFT(offer, fac_nv_matmul) = m;
     if (m.p.packed) offer->packed[m.p.input] = m.p.bytes;
     if (m.q.packed) offer->packed[m.q.input] = m.q.bytes;
-    offer->variants = mma ? fac_mma_matmul_variants(o, &m) : fac_nv_matmul_variants(&m);
+    offer->variants = mma ? variants_of_mma(o, &m) : fac_nv_matmul_variants(&m);
     offer->version = VERSION;
     return true;
 }
@@ -123,7 +129,7 @@ static uint64_t pack_key(const void *arg, int input) {
                               (uint64_t)s->tile << 32 | (uint64_t)s->make << 8 | s->permuted);
     h = fac_hash_int(h, (uint64_t)q->m.mode << 32 | (uint64_t)q->m.r.dtype);
     h = fac_hash_int(fac_hash_int(h, (uint64_t)s->row), (uint64_t)s->term);
-    for (int k = 0; k < FAC_CL_BATCH; k++)
+    for (int k = 0; k < FAC_GPU_BATCH; k++)
         h = fac_hash_int(fac_hash_int(h, (uint64_t)s->z[k]), (uint64_t)s->size[k]);
     return h.a;
 }
@@ -141,7 +147,7 @@ static fac_status make_images(fac_opencl *o, const plan *q, const fac_nv_side *s
                   .blocks = (int32_t)s->blocks };
     const size_t lines = (size_t)fac_nv_matmul_lines(s->tile);
     size_t matrices = 1;
-    for (int k = 0; k < FAC_CL_BATCH; k++) {
+    for (int k = 0; k < FAC_GPU_BATCH; k++) {
         w.z[k] = s->z[k];
         w.size[k] = (int32_t)s->size[k];
         matrices *= (size_t)s->size[k];
@@ -178,7 +184,7 @@ static fac_span find(const plan *q, const fac_nv_side *s, fac_span in, fac_span 
     if (!s->packed) in = (fac_span){ work.memory, work.at + s->place };
     *at = (int64_t)(fac_cl_at(in) / element);
     int64_t each = (int64_t)(s->matrix / element);
-    for (int k = FAC_CL_BATCH - 1; k >= 0; k--) {
+    for (int k = FAC_GPU_BATCH - 1; k >= 0; k--) {
         z[k] = s->size[k] > 1 ? each : 0;
         each *= s->size[k];
     }
@@ -186,14 +192,14 @@ static fac_span find(const plan *q, const fac_nv_side *s, fac_span in, fac_span 
 }
 
 static fac_status launch(fac_opencl *o, const plan *q, fac_span p, fac_span b, fac_span work,
-                         const tiling *w, const fac_cl_shape *s, const fac_cl_operands *x,
+                         const tiling *w, const fac_gpu_shape *s, const fac_cl_operands *x,
                          fac_error *err) {
     const fac_nv_matmul *m = &q->m;
     const int extras = m->r.extras;
     fac_nv_ends ends = m->ends;
-    fac_cl_arg args[8 + FAC_CL_EXTRAS];
+    fac_cl_arg args[8 + FAC_GPU_EXTRAS];
     int n = 0;
-    args[n++] = fac_cl_arg_value(s, offsetof(fac_cl_shape, e) +
+    args[n++] = fac_cl_arg_value(s, offsetof(fac_gpu_shape, e) +
                                         (size_t)(extras ? extras : 1) * sizeof *s->e);
     args[n++] = fac_cl_arg_value(w, sizeof *w);
     if (m->fours) {
@@ -229,7 +235,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
                                 (fac_span){ work.memory, work.at + sides[i]->place }, err));
     fac_cl_operands x = { .y = out[0] };
     for (int i = 0; i < m->r.extras; i++) x.e[i] = in[m->r.input[i]];
-    const fac_cl_shape s = fac_cl_placed(&q->g, &m->r.s, &x);
+    const fac_gpu_shape s = fac_cl_placed(&q->g, &m->r.s, &x);
     tiling w = { .rows = (int32_t)m->p.rows,
                  .columns = (int32_t)m->q.rows,
                  .row_tiles = (int32_t)m->row_tiles,

@@ -1,6 +1,8 @@
 /* The texts of nv_matmul.cl and nv_matmul_pack.cl: see matmul.h. */
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/product/matmul.h"
+#include "backends/opencl/nvidia/unit/mma.h"
+#include "base/optional.h"
 #include "cl_gemm_common.h"
 #include "cl_nv_common.h"
 #include "cl_nv_epilogue.h"
@@ -24,11 +26,13 @@ static void add_instruction(const fac_nv_matmul *m, fac_text *to) {
                ta = columns && !tf32;
     const bool registers = m->mode == FAC_NV_3XTF32 || (columns && tf32),
                tb = m->q.from == FAC_NV_COLUMNS;
-    fac_nv_wgmma_text(to, m->cut.columns, kind,
-                      (registers ? FAC_NV_A_REGISTERS : 0) | (ta ? FAC_NV_A_TURNED : 0) |
-                          (tb ? FAC_NV_B_TURNED : 0));
+    int how = registers ? FAC_NV_A_REGISTERS : 0;
+    if (ta) how |= FAC_NV_A_TURNED;
+    if (tb) how |= FAC_NV_B_TURNED;
+    fac_nv_wgmma_text(to, m->cut.columns, kind, how);
     fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind],
-                   m->cut.columns, registers ? "rs" : "ss", ta ? "_ta" : "", tb ? "_tb" : "");
+                   m->cut.columns, registers ? "rs" : "ss", fac_text_if(ta, "_ta"),
+                   fac_text_if(tb, "_tb"));
 }
 
 static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
@@ -43,10 +47,29 @@ static bool add_results(const fac_nv_matmul *m, bool fp64, fac_text *to) {
     return fac_nv_epilogue_text(&m->r, &m->ends, fp64, to);
 }
 
+static void add_mma(const fac_nv_matmul *m, fac_text *to) {
+    const bool floats = m->mode == FAC_NV_TF32;
+    const fac_mma_tile t = { .rows = m->cut.rows,
+                             .columns = m->cut.columns,
+                             .warp_rows = m->warp_rows,
+                             .warp_columns = m->warp_columns,
+                             .a_row = m->row_bytes,
+                             .b_row = m->row_bytes,
+                             .mode = m->mode,
+                             .round_a = floats && m->p.from != FAC_NV_IMAGES,
+                             .round_b = floats && m->q.from != FAC_NV_IMAGES };
+    fac_mma_tiles_text(&t, to);
+    fac_text_print(
+        to,
+        "#define ITEMS %d\n#define WORKERS ITEMS\n#define RESULT_ROWS MS\n#define RESULT_STEP 16\n"
+        "#define RESULT_COLUMNS WN\n",
+        fac_mma_items(&t));
+}
+
 bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
     fac_text_add(to, fac_kernel_nv_common);
     if (m->mma)
-        fac_mma_matmul_text(m, to);
+        add_mma(m, to);
     else
         add_instruction(m, to);
     const bool good = add_results(m, fp64, to);
@@ -71,7 +94,8 @@ bool fac_nv_matmul_text(const fac_nv_matmul *m, bool fp64, fac_text *to) {
 
 bool fac_nv_matmul_pack_text(const fac_nv_matmul *m, const fac_nv_side *s, fac_text *to) {
     const fac_dtype t = m->r.dtype;
-    const char *name = t == FAC_F32 ? "f32" : t == FAC_F16 ? "f16" : "bf16";
+    const char *name = t == FAC_F16 ? "f16" : "bf16";
+    if (t == FAC_F32) name = "f32";
     fac_text_add(to, fac_kernel_nv_common);
     fac_text_add(to, fac_kernel_nv_epilogue);
     fac_text_print(to,

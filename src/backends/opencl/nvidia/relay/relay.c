@@ -5,8 +5,9 @@
  * these are more than a launch may have, the legs are done in parts. */
 #include <pthread.h>
 #include <string.h>
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/nvidia/relay/relay.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"

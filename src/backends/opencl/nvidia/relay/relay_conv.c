@@ -3,9 +3,10 @@
  * pixel. */
 #include <math.h>
 #include <string.h>
+#include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/nvidia/relay/relay.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -55,7 +56,7 @@ static bool read_linear(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     if (in % (c->r.dtype == FAC_F32 ? 4 : 8) || out % 4 || rows > 64 || in > 1 << 20 ||
         out > 1 << 20)
         return false;
-    c->kind = FAC_CL_FORWARD;
+    c->kind = FAC_GPU_FORWARD;
     c->phases = 1;
     c->groups = 1;
     c->rows = (int32_t)out;
@@ -98,7 +99,7 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, bool linear, fac_n
     int bias, add;
     if (!linear && p->node->op == &fac_op_conv2d) settle(&p->in[2]);
     if (!(linear ? read_linear(o, p, c) : fac_nv_conv_read(o, p, c))) return false;
-    if (c->kind != FAC_CL_FORWARD || c->moments || c->pooled || c->few || c->g.D != 1 ||
+    if (c->kind != FAC_GPU_FORWARD || c->moments || c->pooled || c->few || c->g.D != 1 ||
         c->g.T != 1 || c->g.O != 1)
         return false;
     if (c->mode == FAC_NV_BF16 && c->r.dtype == FAC_F32) return false;
@@ -130,7 +131,7 @@ static void estimate(const fac_opencl *o, tiling *t, int row) {
     const double work =
         each * t->c.pixels * t->c.columns / 256 * (t->k.mode == FAC_NV_3XTF32 ? v->three : 1);
     const double ways =
-        fmax(turns * bytes / v->unit_cache, weights / (v->memory * fac_cl_bandwidth(o)));
+        fmax(turns * bytes / v->unit_cache, weights / (v->memory * fac_gpu_bandwidth(&o->limits)));
     t->seconds = v->conv + turns * (v->turn + v->work * work) + ways;
 }
 

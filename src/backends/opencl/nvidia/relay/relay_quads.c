@@ -5,7 +5,7 @@
 #include <string.h>
 #include "backends/draft.h"
 #include "backends/opencl/nvidia/relay/relay.h"
-#include "backends/opencl/nvidia/unit/speed.h"
+#include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "base/memory.h"

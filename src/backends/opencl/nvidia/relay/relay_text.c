@@ -3,6 +3,7 @@
 #include <string.h>
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/nvidia/relay/relay.h"
+#include "base/optional.h"
 #include "cl_nv_common.h"
 #include "cl_nv_epilogue.h"
 #include "cl_nv_relay.h"
@@ -41,7 +42,7 @@ bool fac_nv_finish_text(const fac_nv_finish *f, const char *name, bool fp64, fac
         fac_text_print(to, "    const float whole = fac_round_%s(x);\n", name_of(f->rounded));
     else
         fac_text_add(to, "    const float whole = x;\n");
-    fac_text_add(to, f->body ? body.s ? body.s : "" : "    const float result = whole;\n");
+    fac_text_add(to, f->body ? fac_text_or(body.s, "") : "    const float result = whole;\n");
     fac_text_add(to, "    return result;\n}\n");
     if (functions.s && *functions.s) rename_functions(NULL, to);
     to->failed |= functions.failed | body.failed;

@@ -2,19 +2,9 @@
  * the probes (probe.h) before it offers, so that nothing of this is seen on other devices. */
 #ifndef FACULA_OPENCL_NVIDIA_H
 #define FACULA_OPENCL_NVIDIA_H
+#include "backends/gpu/nvidia/mode.h"
 #include "backends/opencl/device/probe.h"
 #include "base/text.h"
-
-/* How a product of f32 operands is made, or of what else they are.
- *   3XTF32  a = high + low: high high + high low + low high, f32's accuracy as long as partial sums
- *           are short
- *   TF32, BF16, F16: operands rounded once; F16 only for tensors that are f16 */
-typedef enum fac_nv_mode { FAC_NV_3XTF32, FAC_NV_TF32, FAC_NV_BF16, FAC_NV_F16 } fac_nv_mode;
-
-/* By the type of the operands and the precision that f32 is asked for; false: another type. */
-bool fac_nv_mode_of(fac_dtype t, fac_precision precision, fac_nv_mode *out);
-/* Multiply-adds a second of the whole device in this mode, counted as those of the definition. */
-double fac_nv_rate(const fac_opencl *o, fac_nv_mode mode);
 
 /* ---- wgmma_text.c ---- */
 
@@ -36,18 +26,6 @@ void fac_nv_wgmma_text(fac_text *to, int n, fac_nv_kind kind, int how);
 /* wgmma_wait1_n128(float *d): all groups but the last `left` are done, and d, 64 x n, is read only
  * after it: for kernels that go on while later ones still run. */
 void fac_nv_wgmma_wait_text(fac_text *to, int n, int left);
-
-/* ---- divide.c ---- */
-
-/* x / d = (x * multiplier) >> 32 >> shift for 0 <= x < 2^31 and 1 <= d < 2^31: nv_divide.  d = 1
- * has no such numbers and must be left out by the caller's text, or its quotient be taken by d = 2
- * of 2 x. */
-typedef struct fac_nv_divisor {
-    uint32_t multiplier, shift;
-} fac_nv_divisor;
-fac_nv_divisor fac_nv_divide(uint32_t d);
-/* x / d = (ulong)x * multiplier >> shift, also for d = 1: as nv_conv_rows.cl divides. */
-fac_nv_divisor fac_nv_divide_wide(uint32_t d);
 
 /* ---- maps.c ---- */
 

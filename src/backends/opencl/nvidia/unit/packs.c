@@ -155,7 +155,7 @@ static fac_status add_launch(fac_opencl *o, fac_cl_plan *plan, const job *jobs, 
         if (!i || jobs[i].place != jobs[i - 1].place)
             add_buffer(c, FAC_CL_IN, jobs[i].job->from, bytes_of(type));
     add_buffer(c, FAC_CL_TABLE, 0, sizeof(int32_t));
-    add_buffer(c, FAC_CL_OUT, 0, mode == FAC_NV_BF16 || mode == FAC_NV_F16 ? 2 : 4);
+    add_buffer(c, FAC_CL_OUT, 0, fac_nv_is_half(mode) ? 2 : 4);
     fac_cl_call_number(c, (int64_t)from);
     fac_cl_call_items(c, units * items, items);
     return FAC_OK;

@@ -2,6 +2,7 @@
  * of the operands.  They are written rather than kept as text since a shape of 64 x 256 names 128
  * registers. */
 #include "backends/opencl/nvidia/unit/nvidia.h"
+#include "base/optional.h"
 
 static const char *const names[] = { "tf32", "bf16", "f16" };
 
@@ -19,8 +20,9 @@ void fac_nv_wgmma_text(fac_text *to, int n, fac_nv_kind kind, int how) {
     const bool first = how & FAC_NV_FIRST;
     fac_text_add(to, "#define SM90A \"" FAC_NV_MARK "\"\n");
     fac_text_print(to, "INLINE void wgmma_%s_n%d_%s%s%s%s(float *d, %s, ulong b) {\n", name, n,
-                   registers ? "rs" : "ss", turned_a ? "_ta" : "", turned_b ? "_tb" : "",
-                   first ? "_first" : "", registers ? "const uint *a" : "ulong a");
+                   registers ? "rs" : "ss", fac_text_if(turned_a, "_ta"),
+                   fac_text_if(turned_b, "_tb"), fac_text_if(first, "_first"),
+                   registers ? "const uint *a" : "ulong a");
     fac_text_print(to, "    asm volatile(\"{\\n.reg .pred add;\\nsetp.eq.u32 add, 0, %d;\\n\"\n",
                    first);
     fac_text_print(to, "        SM90A \"wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s ", n,
