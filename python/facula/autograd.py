@@ -52,6 +52,7 @@ inference_mode = no_grad
 
 
 def is_grad_enabled() -> bool:
+    """Are gradients recorded here?"""
     return _facula.is_grad_enabled()
 
 
@@ -149,6 +150,7 @@ class RemovableHandle:
         self._hooks, self._hook = hooks, hook
 
     def remove(self) -> None:
+        """Takes the hook away."""
         if isinstance(self._hooks, dict):
             for key, value in list(self._hooks.items()):
                 if value is self._hook:
@@ -163,8 +165,15 @@ class RemovableHandle:
         self.remove()
 
 
+def callable_or_error(hook: Any) -> None:
+    """A hook is called later, where nobody would know who gave it."""
+    if not callable(hook):
+        raise TypeError(f"a hook is something to call, not {hook!r}")
+
+
 def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Calls hook(gradient) when the gradient by x is known; what it returns takes its place."""
+    callable_or_error(hook)
     if not x.requires_grad:
         raise RuntimeError("a hook needs a tensor that requires gradients")
     if x.grad_fn is None:
@@ -201,6 +210,7 @@ class FunctionContext:
         self.materialize_grads = True
 
     def save_for_backward(self, *tensors: Any) -> None:
+        """Keeps tensors for backward, which reads them as ctx.saved_tensors."""
         self._saved = tensors
 
     @property
@@ -210,9 +220,11 @@ class FunctionContext:
     saved_values = saved_tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Says which results have no gradient."""
         self._fixed = {id(t) for t in tensors}
 
     def set_materialize_grads(self, value: bool) -> None:
+        """Does backward get zeros (the default) or None for results that nobody used?"""
         self.materialize_grads = value
 
 
@@ -269,10 +281,12 @@ class Function:
 
     @staticmethod
     def forward(ctx: FunctionContext, *inputs: Any) -> Any:
+        """forward(ctx, inputs...): what is computed."""
         raise NotImplementedError("forward(ctx, ...) has to be written")
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Any) -> Any:
+        """backward(ctx, gradients...): a gradient, or None, for each input."""
         raise NotImplementedError("backward(ctx, ...) has to be written")
 
     @classmethod

@@ -17,6 +17,7 @@ Dims = int | Sequence[int] | None
 
 
 def as_tensor(x: Any, like: Tensor | None = None) -> Tensor:
+    """The tensor itself, or a new one of numbers, lists or an array."""
     if isinstance(x, Tensor):
         return x
     if like is not None and isinstance(x, (bool, int, float)):
@@ -25,6 +26,7 @@ def as_tensor(x: Any, like: Tensor | None = None) -> Tensor:
 
 
 def ints(values: Any) -> Tensor:
+    """A tensor of integers, kept for the next call."""
     return Tensor([int(v) for v in values], dtype="int64")
 
 
@@ -34,6 +36,7 @@ def floats(x: Tensor) -> Tensor:
 
 
 def axis_of(dim: int, ndim: int) -> int:
+    """The axis that a dim means, of a tensor of so many dims."""
     n = builtins.max(ndim, 1)
     if not -n <= dim < n:
         raise IndexError(f"dim {dim} is out of range for a tensor of {ndim} dims")
@@ -41,6 +44,7 @@ def axis_of(dim: int, ndim: int) -> int:
 
 
 def axes_of(dim: Dims, ndim: int) -> list[int]:
+    """The axes that dims mean, of a tensor of so many dims."""
     if dim is None:
         return list(range(ndim))
     list_of = [dim] if isinstance(dim, int) else list(dim)
@@ -102,6 +106,7 @@ empty = zeros
 
 
 def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One number, with the shape and dtype of x."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
@@ -122,6 +127,8 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, dev
     """Numbers from start up to, but without, end."""
     if end is None:
         start, end = 0, start
+    if step == 0:
+        raise ValueError("arange: the step is 0")
     d = find(dtype) if dtype is not None else result_type(start, end, step)
     array = np.arange(start, end, step)
     return Tensor(array, dtype=d, device=device)
@@ -138,6 +145,7 @@ def eye(n: int, m: int | None = None, *, k: int = 0, dtype: Any = None, device: 
 
 
 def meshgrid(*tensors: Tensor, indexing: str = "ij") -> list[Tensor]:
+    """The coordinates of a grid: a tensor for each axis."""
     grids: Any = np.meshgrid(*[np.asarray(t.detach()) for t in tensors], indexing=indexing)  # type: ignore[call-overload,arg-type]
     return [Tensor(np.ascontiguousarray(g), dtype=t.dtype) for g, t in zip(grids, tensors)]
 
@@ -150,6 +158,8 @@ def diag(x: Tensor, diagonal: int = 0) -> Tensor:
         rows = np.arange(x.shape[0]) + builtins.max(-diagonal, 0)
         cols = np.arange(x.shape[0]) + builtins.max(diagonal, 0)
         return promote.assigned(base, (rows, cols), x)
+    if x.ndim != 2:
+        raise _facula.ShapeError(f"diag: a vector or a matrix was expected, not shape {x.shape}")
     n = builtins.min(x.shape[0] + builtins.min(diagonal, 0), x.shape[1] - builtins.max(diagonal, 0))
     at = np.arange(builtins.max(n, 0))
     y: Tensor = x[at + builtins.max(-diagonal, 0), at + builtins.max(diagonal, 0)]

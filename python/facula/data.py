@@ -66,6 +66,7 @@ class ArrayDataset(Dataset):
         return self.subset(order[:n]), self.subset(order[n:])
 
     def subset(self, indices: Any) -> ArrayDataset:
+        """The samples with these numbers."""
         at = np.asarray(indices)
         return ArrayDataset(self.x[at], self.y[at], self.classes, self.names, self.mean, self.std)
 
@@ -223,6 +224,7 @@ def cifar10(folder: Any, train: bool = True) -> ArrayDataset:
 
 
 def cifar100(folder: Any, train: bool = True) -> ArrayDataset:
+    """CIFAR-100, from the files of its binary version in a folder."""
     return _of("cifar100", folder, train)
 
 

@@ -80,6 +80,11 @@ text: Final = _by_name["text"]
 _default = [float32]
 
 
+def is_name(word: str) -> bool:
+    """Is it the name of a dtype?"""
+    return word in _by_name
+
+
 def find(like: Any) -> dtype:
     """The dtype of a name, of NumPy's dtype or of a Python class (float, int, bool)."""
     if isinstance(like, dtype):

@@ -75,15 +75,17 @@ def neg(x: Any) -> Tensor:
 negative = neg
 
 
-def _rounding(name: str) -> Any:
+def _rounding(name: str, about: str) -> Any:
     def function(x: Any) -> Tensor:
         t = as_tensor(x)
         return apply(name, None, 0, t) if t.dtype.is_floating_point else t
-    function.__name__ = name
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{about}; integers as they are."
     return function
 
 
-floor, ceil, round, trunc = _rounding("floor"), _rounding("ceil"), _rounding("round"), _rounding("trunc")
+floor, ceil = _rounding("floor", "The next integer below"), _rounding("ceil", "The next integer above")
+round, trunc = _rounding("round", "The nearest integer, of two the even one"), _rounding("trunc", "The next integer towards 0")
 
 
 def sign(x: Any) -> Tensor:
@@ -125,13 +127,15 @@ def isfinite(x: Any) -> Tensor:
 
 
 def logical_not(x: Any) -> Tensor:
+    """True where x is 0."""
     return apply("not", None, 0, cast(as_tensor(x), bool_))
 
 
 def _logical(op: str) -> Any:
     def function(x: Any, y: Any) -> Tensor:
         return apply(op, None, 0, cast(as_tensor(x), bool_), cast(as_tensor(y), bool_))
-    function.__name__ = f"logical_{op}"
+    function.__name__ = function.__qualname__ = f"logical_{op}"
+    function.__doc__ = f"{op}, of what is not 0."
     return function
 
 
@@ -161,6 +165,7 @@ bitwise_left_shift, bitwise_right_shift = _binary("lshift", "bitwise_left_shift"
 
 
 def bitwise_not(x: Any) -> Tensor:
+    """Every bit turned around; not, of bools."""
     t: Tensor = ~as_tensor(x)
     return t
 
@@ -246,6 +251,7 @@ clip = clamp
 
 
 def lerp(start: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """x + weight (end - x)"""
     t: Tensor = start + weight * (end - start)
     return t
 
@@ -256,4 +262,5 @@ def equal(x: Tensor, y: Tensor) -> bool:
 
 
 def allclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Are all elements equal within tolerances: |x - y| <= atol + rtol |y|?"""
     return bool(np.allclose(np.asarray(as_tensor(x).detach()), np.asarray(as_tensor(y).detach()), rtol, atol, equal_nan))

@@ -44,9 +44,11 @@ class Value:
         return self._op("neg")
 
     def sqrt(self) -> Value:
+        """The square root."""
         return self._op("sqrt")
 
     def maximum(self, other: Value) -> Value:
+        """The larger of both."""
         return self._op("max", other)
 
 

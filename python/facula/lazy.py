@@ -45,6 +45,7 @@ def set_lazy(on: bool) -> bool:
 
 
 def is_lazy() -> bool:
+    """Are calls recorded here, and computed on the first read?"""
     return _facula.is_lazy()
 
 

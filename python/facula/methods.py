@@ -7,8 +7,8 @@ import numpy as np
 
 from . import _facula, autograd, functional as F, in_place
 from ._facula import Tensor
-from .dtypes import dtype, find
-from .promote import cast
+from .dtypes import dtype, find, is_name
+from .promote import cast, readable
 
 _same = """abs absolute neg negative exp log log2 log10 log1p expm1 exp2 sqrt rsqrt square sin cos tan asin acos atan sinh
 cosh tanh asinh acosh atanh erf sigmoid relu reciprocal floor ceil round trunc sign isnan isinf isfinite logical_not
@@ -35,7 +35,7 @@ for _name in _same:
     _attach(_name, getattr(F, _name))
 in_place.attach(_attach)
 _attach("view", F.reshape)
-_attach("repeat", F.tile)
+_attach("repeat", F.repeat)
 _attach("unfold", F.sliding)
 
 
@@ -75,11 +75,13 @@ def dim(x: Tensor) -> int:
 
 @_method
 def view_as(x: Tensor, other: Tensor) -> Tensor:
+    """With the shape of another."""
     return F.reshape(x, other.shape)
 
 
 @_method
 def expand_as(x: Tensor, other: Tensor) -> Tensor:
+    """With dims of size 1 repeated to the shape of another."""
     return F.expand(x, *other.shape)
 
 
@@ -106,6 +108,7 @@ def contiguous(x: Tensor) -> Tensor:
 
 @_method
 def is_contiguous(x: Tensor) -> bool:
+    """Is it row-major in memory?"""
     strides, step = x._strides, 1
     for n, s in zip(reversed(x.shape), reversed(strides)):
         if n != 1 and s != step:
@@ -128,6 +131,8 @@ def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool 
             dtype, device = a.dtype, a.device
         elif isinstance(a, _facula.Device) or (isinstance(a, str) and a.split(":")[0] in ("cpu", "opencl")):
             device = a
+        elif isinstance(a, str) and not is_name(a):
+            raise TypeError(f"to({a!r}): neither a dtype (float32, int64, ...) nor a device (cpu, opencl, opencl:1)")
         else:
             dtype = a
     y = x if dtype is None else cast(x, find(dtype))
@@ -149,6 +154,7 @@ _attach("type", _type)
 
 @_method
 def astype(x: Tensor, dtype: Any) -> Tensor:
+    """As another dtype."""
     return cast(x, find(dtype))
 
 
@@ -167,11 +173,13 @@ for _name, _to in (("float", "float32"), ("double", "float64"), ("half", "float1
 
 @_method
 def cpu(x: Tensor) -> Tensor:
+    """On the CPU."""
     return x.to("cpu")
 
 
 @_method
 def opencl(x: Tensor, index: int = 0) -> Tensor:
+    """On an OpenCL device."""
     return x.to(f"opencl:{index}")
 
 
@@ -187,9 +195,7 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
 def __array__(x: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     if x.dtype.name == "text":
         return np.asarray(x.tolist(), dtype=object)
-    shown = x.detach() if x.dtype.name not in ("bfloat16", "bit") else x.detach()._convert(
-        "float32" if x.dtype.name == "bfloat16" else "bool")
-    array = np.asarray(memoryview(shown))
+    array = np.asarray(memoryview(readable(x)))
     if dtype is not None and array.dtype != dtype:
         if copy is False:
             raise ValueError(f"an array of {dtype} cannot be had of {x.dtype} without a copy")
@@ -222,7 +228,7 @@ def __format__(x: Tensor, spec: str) -> str:
 def _revive(kind: type, data: Any, name: str, requires_grad: bool, device: str) -> Tensor:
     x = kind(data)
     if x.dtype.name != name:
-        x = x._convert(name)
+        x = x._convert(find(name))
     x.requires_grad = requires_grad
     return x if device.startswith("cpu") else x._on(device)
 
@@ -230,10 +236,7 @@ def _revive(kind: type, data: Any, name: str, requires_grad: bool, device: str) 
 @_method
 def __reduce_ex__(x: Tensor, protocol: int) -> Any:
     kind = Tensor if x.grad_fn is not None else x.__class__
-    if x.dtype.name == "bfloat16":
-        data: Any = np.asarray(x.detach()._convert("float32"))
-    else:
-        data = np.array(np.asarray(x.detach()))
+    data = np.array(np.asarray(x.detach()))
     return (_revive, (kind, data, x.dtype.name, x.requires_grad and x.grad_fn is None, x.device.name))
 
 
@@ -256,6 +259,7 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
 
 @_method
 def detach_(x: Tensor) -> Tensor:
+    """Forgets its history."""
     x.grad_fn = None
     x.requires_grad = False
     return x
@@ -276,6 +280,7 @@ def _new(name: str) -> None:
 
     def method(x: Tensor, *args: Any, dtype: Any = None, device: Any = None) -> Tensor:
         return function(*args, dtype=dtype or x.dtype, device=device or x.device)
+    method.__name__, method.__doc__ = f"new_{name}", f"As facula.{name}, with this dtype and device."
     _attach(f"new_{name}", method)
 
 
@@ -285,16 +290,19 @@ for _name in ("zeros", "ones", "empty", "full"):
 
 @_method
 def new_tensor(x: Tensor, data: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Data as a tensor of this dtype, on this device."""
     return F.tensor(data, dtype=dtype or x.dtype, device=device or x.device)
 
 
 @_method
 def is_floating_point(x: Tensor) -> bool:
+    """Is its dtype one of floating point?"""
     return x.dtype.is_floating_point
 
 
 @_method
 def element_size(x: Tensor) -> int:
+    """Bytes of an element."""
     return x.dtype.itemsize
 
 
@@ -313,11 +321,13 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
 
 @_method
 def reshape_as(x: Tensor, other: Tensor) -> Tensor:
+    """With the shape of another."""
     return F.reshape(x, other.shape)
 
 
 @_method
 def is_same_size(x: Tensor, other: Tensor) -> bool:
+    """Have both the same shape?"""
     return x.shape == other.shape
 
 
@@ -340,6 +350,7 @@ _attach("ndimension", dim)
 
 @_method
 def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """On another device; the array API's name of to()."""
     return x.to(device=device)
 
 

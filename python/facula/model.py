@@ -148,6 +148,7 @@ class Model:
         return self.inputs
 
     def get_outputs(self) -> list[Port]:
+        """What it gives: names, shapes, types, as ONNX Runtime says them."""
         return self.outputs
 
     # -- photos
@@ -180,6 +181,7 @@ class Model:
         return {name: t for name, t, _ in self.graph.parameters()}
 
     def state_dict(self) -> dict[str, Tensor]:
+        """Its parameters, {name: tensor}."""
         return self.parameters
 
     def save(self, path: Any, *, opset: int = 0, batch: int = 0) -> Any:
@@ -194,13 +196,16 @@ class Model:
         return Model(self.graph, device, self.precision, self.name, self._preset, self._shape)
 
     def with_graph(self, graph: Graph) -> Model:
+        """The same settings with another graph."""
         return Model(graph, self.device, self.precision, self.name, self._preset, self._shape)
 
     def summary(self, **options: Any) -> Any:
+        """Its layers and what they cost; see facula.summary."""
         from . import tools
         return tools.summary(self, **options)
 
     def profile(self, *args: Any, **options: Any) -> Any:
+        """How long each of its steps takes; see facula.profile."""
         from . import tools
         return tools.profile(self, *args, **options)
 
@@ -263,6 +268,9 @@ def load(source: Any, *, device: Any = None, precision: str | None = None, shape
         return Model(graph_of_bytes(bytes(source)), device, precision)
     if hasattr(source, "SerializeToString"):
         return Model(graph_of_bytes(source.SerializeToString()), device, precision)
+    if not isinstance(source, (str, os.PathLike)):
+        hint = ": facula.trace(module, shape) makes a graph of it" if callable(source) else ""
+        raise TypeError(f"load: a path, bytes of an ONNX file or a graph were expected, not a {type(source).__name__}{hint}")
     path = _path(source)
     if path.startswith("zoo:"):
         from . import zoo

@@ -22,6 +22,11 @@ def _lines(x: Tensor, dim: int | None) -> tuple[Tensor, int]:
     return (_reshape(x, [x._count]), 0) if dim is None else (x, axis_of(dim, x.ndim)) if x.ndim else (_reshape(x, [1]), 0)
 
 
+def _ended(pair: Any, a: int, keepdim: bool, ndim: int) -> Any:
+    """Values and places with a dim of size 1, as they are given back."""
+    return _Pair(pair if keepdim and ndim else tuple(squeeze(p, a) for p in pair))
+
+
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest along a dim (from 1), and where it stands."""
     t, a = _lines(x, dim)
@@ -29,23 +34,24 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
         raise IndexError(f"kthvalue: k is {k}, the dim has {t.shape[a]} elements")
     values, at = sort(t, a)
     key = (slice(None),) * a + (slice(k - 1, k),)
-    pair = values[key], at[key]
-    return _Pair(pair if keepdim else tuple(squeeze(p, a) for p in pair))
+    return _ended((values[key], at[key]), a, keepdim, x.ndim)
 
 
 def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The element in the middle, the lower one of two; with a dim, also where it stands.  NaN if there is one."""
     t, a = _lines(x, dim)
-    if not t._count:
+    if not t.shape[a]:
+        if dim is None and t.dtype.is_floating_point:
+            return full_like(sum(t), math.nan)
         raise _facula.ShapeError(f"median: over no elements (shape {x.shape})")
     pair = kthvalue(t, (t.shape[a] + 1) // 2, a, True)
-    if t.dtype.is_floating_point:
+    if t.dtype.is_floating_point and t._count:
         lost = amax(cast(isnan(t), int64), a, True)
         first = apply("arg_max", f"axis={a} keep=1", 0, cast(isnan(t), int64))
         pair = [where(lost > 0, take_along_dim(t, first, a), pair[0]), where(lost > 0, first, pair[1])]
     if dim is None:
         return _reshape(pair[0], [])
-    return _Pair((pair[0], pair[1]) if keepdim else (squeeze(pair[0], a), squeeze(pair[1], a)))
+    return _ended(pair, a, keepdim, x.ndim)
 
 
 def msort(x: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Elements by their places: gathered, scattered, sorted, found."""
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -38,15 +39,20 @@ def scatter(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None 
 
 
 def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """x with elements of src added at places along a dim."""
     return scatter(x, dim, index, src, reduce="add")
 
 
 def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of these numbers along a dim."""
+    if not x.ndim:
+        axis_of(dim, 0)
+        return _reshape(apply("gather", "axis=0", 0, _reshape(x, [1]), _reshape(index, [-1])), [])
     return apply("gather", f"axis={axis_of(dim, x.ndim)}", 0, x, index)
 
 
 def take(x: Tensor, index: Tensor, *, axis: int | None = None) -> Tensor:
+    """The elements with these row-major numbers; with an axis, slices."""
     return index_select(_reshape(x, [-1]) if axis is None else x, axis or 0, index)
 
 
@@ -57,13 +63,17 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask is true, as a vector."""
     y: Tensor = x[expand(cast(mask, bool_), *x.shape)]
     return y
 
 
 def nonzero(x: Any, as_tuple: bool = False) -> Any:
     """Indices of what is not zero, a row for each; as a tuple, a tensor for each dim."""
-    at = np.nonzero(np.asarray(as_tensor(x).detach()))
+    array = np.asarray(as_tensor(x).detach())
+    if not array.ndim and not as_tuple:
+        return zeros((int(builtins.bool(array)), 0), dtype=int64)
+    at = np.nonzero(np.atleast_1d(array))
     columns = tuple(Tensor(np.ascontiguousarray(a), dtype="int64") for a in at)
     return columns if as_tuple else Tensor(np.stack(at, axis=-1) if at else np.zeros((0, 0)), dtype="int64")
 
@@ -102,6 +112,7 @@ def unique(x: Tensor, return_inverse: bool = False, return_counts: bool = False)
 
 
 def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False) -> Tensor:
+    """Where values would be put in to keep the order."""
     side = "right" if right else "left"
     found = np.searchsorted(np.asarray(sorted_sequence.detach()), np.asarray(values.detach()), side=side)  # type: ignore[call-overload]
     return Tensor(np.asarray(found), dtype="int64")

@@ -44,6 +44,7 @@ class Studio:
         return _facula.studio_stop_asked(self._studio)
 
     def close(self) -> None:
+        """Ends the page."""
         _facula.studio_close(self._studio)
 
     def __enter__(self) -> Studio:

@@ -31,7 +31,8 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     """The sum of products of two vectors."""
     if a.ndim != 1 or b.ndim != 1:
         raise _facula.ShapeError(f"dot of shapes {a.shape} and {b.shape}: two vectors were expected")
-    return sum(a * b)
+    y = a * b
+    return cast(sum(y), y.dtype)
 
 
 vecdot = dot
@@ -50,6 +51,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """Sums of products over dims of both: so many last and first ones, or those named."""
     if isinstance(dims, int):
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:

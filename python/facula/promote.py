@@ -108,6 +108,7 @@ def _compare(op: str) -> Callable[[Any, Any], Any]:
 
 
 def not_equal(a: Any, b: Any) -> Any:
+    """Where both differ."""
     pair = both(a, b)
     if pair is None:
         return NotImplemented
@@ -239,6 +240,7 @@ def _basic_index(x: Tensor, key: Any) -> Tensor:
 
 
 def reshape(x: Tensor, shape: Any) -> Tensor:
+    """The same elements with other sizes."""
     return apply("reshape", "allowzero=1", 0, x, _numbers_tensor(tuple(shape)))
 
 
@@ -254,13 +256,44 @@ def _key_of(key: Any) -> Any:
     return key
 
 
+def _is_number(k: Any) -> bool:
+    """Is it a single place, not a switch?"""
+    if isinstance(k, (int, np.integer)):
+        return not isinstance(k, bool)
+    return isinstance(k, np.ndarray) and not k.ndim and k.dtype.kind in "iu"
+
+
+def _numbers_first(key: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """An index as two, the first of single places alone.  To NumPy they are arrays like others, which decides where the dims of
+    arrays go when a slice stands between; PyTorch takes such a dim away first."""
+    first: list[Any] = []
+    then: list[Any] = []
+    for k in key:
+        if _is_number(k):
+            first.append(k)
+            continue
+        then.append(k)
+        if k is Ellipsis:
+            first.append(k)
+        elif k is not None:
+            mask = np.asarray(k) if not isinstance(k, slice) else None
+            dims = mask.ndim if mask is not None and mask.dtype.kind == "b" else 1
+            first.extend([slice(None)] * dims)
+    return tuple(first), tuple(then)
+
+
 def _places(x: Tensor, key: Any) -> np.ndarray[Any, Any]:
     """The row-major numbers of the elements that an index means."""
-    count = math.prod(x.shape)
-    return np.asarray(np.arange(count, dtype=np.int64).reshape(x.shape)[_key_of(key)])
+    at = np.arange(math.prod(x.shape), dtype=np.int64).reshape(x.shape)
+    known = _key_of(key)
+    if not isinstance(known, tuple) or not any(map(_is_number, known)):
+        return np.asarray(at[known])
+    first, then = _numbers_first(known)
+    return np.asarray(np.asarray(at[first])[then])
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
+    """x[key]"""
     if _is_basic(key):
         return _basic_index(x, key)
     at = _places(x, key)
@@ -289,6 +322,7 @@ def assigned(x: Tensor, key: Any, value: Any) -> Tensor:
 
 
 def setitem(x: Tensor, pair: tuple[Any, Any]) -> None:
+    """x[key] = value"""
     if x.requires_grad and x.is_leaf and _facula.is_grad_enabled():
         raise RuntimeError("a leaf that requires gradients is written in place: say `with no_grad():`")
     x._become(assigned(x, *pair))
@@ -308,15 +342,19 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
     _print_options.update({k: v for k, v in given.items() if v is not None})
 
 
+_SHOWN_AS = {"f": "float32", "i": "int8", "u": "uint8", "b": "bool"}
+
+
+def readable(x: Tensor) -> Tensor:
+    """Without history, and as a type that other libraries have: those of fewer than 8 bits and bfloat16 are not among them."""
+    known = x.dtype.kind == "t" or x.dtype.name != "bit" and x.dtype.itemsize and hasattr(np, x.dtype.name)
+    return x.detach() if known else x.detach()._convert(_SHOWN_AS[x.dtype.kind])
+
+
 def _numbers_text(x: Tensor) -> str:
     if x.dtype.name == "text":
         return repr(x.tolist())
-    shown = x.detach()
-    if x.dtype.name == "bfloat16":
-        shown = shown._convert("float32")
-    if x.dtype.name == "bit":
-        shown = shown._convert("bool")
-    return np.array2string(np.asarray(shown), separator=", ", prefix="tensor(", **_print_options)
+    return np.array2string(np.asarray(x.detach()), separator=", ", prefix="tensor(", **_print_options)
 
 
 def text_of(x: Tensor) -> str:

@@ -20,17 +20,21 @@ class Generator:
         self.manual_seed(int.from_bytes(os.urandom(7), "little") if seed is None else seed)
 
     def manual_seed(self, seed: int) -> Generator:
+        """Begins anew with a seed."""
         self._seed = int(seed) % (1 << 64)
         self._np = np.random.Generator(np.random.Philox(key=self._seed))
         return self
 
     def initial_seed(self) -> int:
+        """The seed that it began with."""
         return self._seed
 
     def get_state(self) -> Any:
+        """The state, for set_state."""
         return self._np.bit_generator.state
 
     def set_state(self, state: Any) -> None:
+        """Goes on from a state."""
         self._np.bit_generator.state = state
 
 
@@ -72,6 +76,8 @@ def randint(low: int, high: Any = None, size: Any = None, *, generator: Generato
     """Integers from low up to, but without, high."""
     if size is None:
         low, high, size = 0, low, high
+    if size is None:
+        raise TypeError("randint: a shape was expected after the limits: randint(10, (3, 4))")
     return _made(_of(generator).integers(low, high, tuple(size)), dtype or int64, device, False)
 
 
@@ -102,25 +108,27 @@ def multinomial(p: Tensor, num_samples: int, replacement: bool = False, *, gener
 
 
 def rand_like(x: Tensor, **options: Any) -> Tensor:
+    """Uniform numbers from 0 to 1, with the shape of x."""
     return rand(x.shape, **{"dtype": x.dtype, "device": x.device, **options})
 
 
 def randn_like(x: Tensor, **options: Any) -> Tensor:
+    """Normal numbers, with the shape of x."""
     return randn(x.shape, **{"dtype": x.dtype, "device": x.device, **options})
 
 
-def _fill(name: str, draw: Any) -> None:
+def _fill(name: str, about: str, draw: Any) -> None:
     def method(x: Tensor, *args: Any, generator: Generator | None = None) -> Tensor:
         return x._become(Tensor(np.asarray(draw(_of(generator), x, *args)), dtype=x.dtype, device=x.device))
-    method.__name__ = name
+    method.__name__, method.__doc__ = name, f"Filled with random numbers in place: {about}."
     setattr(Tensor, name, method)
 
 
-_fill("uniform_", lambda g, x, low=0.0, high=1.0: g.uniform(low, high, x.shape))
-_fill("normal_", lambda g, x, mean=0.0, std=1.0: g.standard_normal(x.shape) * std + mean)
-_fill("bernoulli_", lambda g, x, p=0.5: g.random(x.shape) < p)
-_fill("random_", lambda g, x, low=0, high=2 ** 31: g.integers(low, high, x.shape))
-_fill("exponential_", lambda g, x, rate=1.0: g.exponential(1 / rate, x.shape))
+_fill("uniform_", "uniform ones from low to high", lambda g, x, low=0.0, high=1.0: g.uniform(low, high, x.shape))
+_fill("normal_", "normal ones", lambda g, x, mean=0.0, std=1.0: g.standard_normal(x.shape) * std + mean)
+_fill("bernoulli_", "1 with probability p, else 0", lambda g, x, p=0.5: g.random(x.shape) < p)
+_fill("random_", "integers from low up to, but without, high", lambda g, x, low=0, high=2 ** 31: g.integers(low, high, x.shape))
+_fill("exponential_", "of the exponential distribution", lambda g, x, rate=1.0: g.exponential(1 / rate, x.shape))
 setattr(Tensor, "multinomial", multinomial)
 setattr(Tensor, "bernoulli", bernoulli)
 del bool_

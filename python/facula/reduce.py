@@ -74,7 +74,11 @@ def amin(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 
 def _with_place(x: Tensor, dim: int, keepdim: bool, largest: bool) -> _Pair:
-    at = argmax(x, dim, True) if largest else argmin(x, dim, True)
+    if not x.ndim:
+        axis_of(dim, 0)
+        return _Pair((x, zeros((), dtype=int64)))
+    order = cast(x, find("uint8")) if x.dtype is bool_ else x
+    at = argmax(order, dim, True) if largest else argmin(order, dim, True)
     values = take_along_dim(x, at, dim)
     return _Pair((values, at) if keepdim else (squeeze(values, dim), squeeze(at, dim)))
 

@@ -35,16 +35,26 @@ def reshape(x: Tensor, *shape: Any) -> Tensor:
 def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dims from start to end become one."""
     if not x.ndim:
+        axis_of(start_dim, 0), axis_of(end_dim, 0)
         return _reshape(x, [1])
     a, b = axis_of(start_dim, x.ndim), axis_of(end_dim, x.ndim)
+    if a > b:
+        raise _facula.ShapeError(f"flatten: dim {start_dim} comes after dim {end_dim} (shape {x.shape})")
     if a == 1 and b == x.ndim - 1:
         return apply("flatten", "axis=1", 0, x)
     return _reshape(x, [*x.shape[:a], math.prod(x.shape[a:b + 1]), *x.shape[b + 1:]])
 
 
 def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """A dim becomes several."""
+    if not x.ndim:
+        raise IndexError("unflatten: a tensor without dims has none to become several")
     a = axis_of(dim, x.ndim)
-    return reshape(x, [*x.shape[:a], *sizes, *x.shape[a + 1:]])
+    known, n = math.prod(s for s in sizes if s >= 0), x.shape[a]
+    open_ = sum(s < 0 for s in sizes)
+    if open_ > 1 or (known != n if not open_ else not known or n % known):
+        raise _facula.ShapeError(f"unflatten: dim {dim} of size {n} cannot become {tuple(sizes)}")
+    return _reshape(x, [*x.shape[:a], *(s if s >= 0 else n // known for s in sizes), *x.shape[a + 1:]])
 
 
 def squeeze(x: Tensor, dim: Dims = None) -> Tensor:
@@ -110,12 +120,22 @@ broadcast_to = expand
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that shapes have together."""
     return tuple(np.broadcast_shapes(*[tuple(s) for s in shapes]))
 
 
 def broadcast_tensors(*tensors: Tensor) -> list[Tensor]:
+    """Tensors with the shape that they have together."""
     shape = broadcast_shapes(*[t.shape for t in tensors])
     return [expand(t, shape) for t in tensors]
+
+
+def repeat(x: Tensor, *repeats: Any) -> Tensor:
+    """x repeated so many times along each dim, all of which are said."""
+    times = _shape_args(repeats)
+    if len(times) < x.ndim:
+        raise _facula.ShapeError(f"repeat: {len(times)} numbers for a tensor of {x.ndim} dims; tile takes fewer")
+    return tile(x, times)
 
 
 def tile(x: Tensor, *repeats: Any) -> Tensor:

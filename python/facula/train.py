@@ -30,6 +30,7 @@ class Progress:
         self.mode = "quiet" if quiet else "notebook" if _notebook() else "terminal" if sys.stderr.isatty() else "quiet"
 
     def show(self, done: int, text: str, force: bool = False) -> None:
+        """Says how far it is."""
         now = time.monotonic()
         if self.mode == "quiet" or (now - self.last < 0.1 and not force):
             return
@@ -47,6 +48,7 @@ class Progress:
             self.handle.update(html)
 
     def close(self) -> None:
+        """Ends the line."""
         if self.mode == "terminal":
             sys.stderr.write("\n")
 

@@ -169,7 +169,12 @@ static PyObject *n_index(PyObject *a) {
         PyErr_SetString(PyExc_TypeError, "a tensor of floats is no index");
         return NULL;
     }
-    return n_int(a);
+    PyObject *x = item(a); /* whoever tries whether it is an index wants a TypeError where not */
+    if (!x && PyErr_ExceptionMatches(PyExc_ValueError))
+        PyErr_SetString(PyExc_TypeError, "a tensor is an index only if it has one element");
+    PyObject *i = x ? PyNumber_Long(x) : NULL;
+    Py_XDECREF(x);
+    return i;
 }
 
 static PyObject *compare(PyObject *a, PyObject *b, int how) {

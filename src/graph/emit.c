@@ -146,6 +146,10 @@ static const char *class_names(unsigned takes, char *to, size_t size) {
     return to;
 }
 
+/* Words of 64, each row by itself: kernels count elements in bytes. */
+static const char bits_are_stored[] =
+    "which no op computes with: fac_tensor_convert makes bools of bits, and bits of bools";
+
 static bool check_ports(fac_node *n, int given, int ports, bool variadic) {
     const fac_op *op = n->op;
     if (n->nports > ports && !variadic)
@@ -160,6 +164,8 @@ static bool check_ports(fac_node *n, int given, int ports, bool variadic) {
             if (p->is & FAC_OPTIONAL) continue;
             return fac_fail(n, FAC_E_ARGUMENT, "input %s is missing", p->name);
         }
+        if (n->in[i]->type.dtype == FAC_BIT)
+            return fac_fail(n, FAC_E_DTYPE, "input %s is bit, %s", p->name, bits_are_stored);
         if (!(class_of(n->in[i]->type.dtype) & p->takes)) {
             char text[64];
             return fac_fail(n, FAC_E_DTYPE, "input %s is %s, it takes %s", p->name,
@@ -182,6 +188,8 @@ static bool check_outputs(fac_node *n, int ports) {
         const fac_type *type = &n->out[k]->type;
         if (type->dtype == FAC_NONE && !(p->is & FAC_OPTIONAL))
             return fac_fail(n, FAC_E_INTERNAL, "its infer gives output %s no type", p->name);
+        if (type->dtype == FAC_BIT)
+            return fac_fail(n, FAC_E_DTYPE, "output %s would be bit, %s", p->name, bits_are_stored);
         if (!fac_dims_valid(n->graph, &type->dims)) {
             fac_text t = { 0 };
             if (type->dims.n >= 0 && type->dims.n <= FAC_DIMS) fac_type_print(n->graph, type, &t);

@@ -1,5 +1,6 @@
 /* Graphs: inference with symbols and known contents, attributes, several outputs, updates. */
 #include "facula/onnx.h"
+#include "facula/ops.h"
 #include "graph_check.h"
 
 static void broadcasting_with_symbols(void **state) {
@@ -32,6 +33,23 @@ static void broadcasting_with_symbols(void **state) {
     assert_int_equal(fac_axis(-5, 4), -1);
     assert_ok(g);
     fac_graph_free(g);
+}
+
+/* Kernels count elements in bytes: a cast to bits wrote beyond its result. */
+static void bits_are_for_storage(void **state) {
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        fac_graph *g = fac_graph_new();
+        fac_value *x = fac_input(g, "x", way ? FAC_BIT : FAC_F32, fac_shape(2, 4));
+        fac_cast(x, way ? FAC_F32 : FAC_BIT);
+        assert_error(g, FAC_E_DTYPE,
+                     way ? "cast: input x is bit, which no op computes with: fac_tensor_convert "
+                           "makes bools of bits, and bits of bools (x bit[2,4])"
+                         : "cast: output y would be bit, which no op computes with: "
+                           "fac_tensor_convert makes bools of bits, and bits of bools "
+                           "(x f32[2,4])");
+        fac_graph_free(g);
+    }
 }
 
 static void known_contents(void **state) {
@@ -206,6 +224,7 @@ int main(void) {
         cmocka_unit_test(broadcasting_with_symbols),
         cmocka_unit_test(known_contents),
         cmocka_unit_test(attributes),
+        cmocka_unit_test(bits_are_for_storage),
         cmocka_unit_test(several_outputs),
         cmocka_unit_test(updates_and_times),
         cmocka_unit_test(inference_ends_training),

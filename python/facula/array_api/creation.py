@@ -51,6 +51,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros, with the shape of x."""
     return c.zeros_like(x, dtype=dtype, device=device)
 
 

@@ -17,10 +17,12 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that shapes have together."""
     return s.broadcast_shapes(*shapes)
 
 
 def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
+    """x with dims of size 1 repeated to a shape."""
     return s.expand(x, tuple(shape))
 
 
@@ -46,10 +48,12 @@ def flip(x: Tensor, /, *, axis: _Axes = None) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
+    """Axes moved to other places."""
     return s.movedim(x, source, destination)
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
+    """Dims in another order."""
     return s.permute(x, axes)
 
 

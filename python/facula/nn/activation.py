@@ -67,6 +67,8 @@ Softmin, GLU = _option("Softmin", F.softmin, "dim", -1), _option("GLU", F.glu, "
 
 
 class Softplus(Module):
+    """ln(1 + e^(beta x)) / beta; x itself above the threshold."""
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
@@ -76,6 +78,8 @@ class Softplus(Module):
 
 
 class Hardtanh(Module):
+    """x cut off below min_val and above max_val."""
+
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.min_val, self.max_val = min_val, max_val
@@ -85,6 +89,8 @@ class Hardtanh(Module):
 
 
 class Threshold(Module):
+    """x where it is above the threshold, else a value."""
+
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         self.threshold, self.value = threshold, value

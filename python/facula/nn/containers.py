@@ -33,6 +33,7 @@ class Sequential(Module):
         return Sequential(*list_of[i]) if isinstance(i, slice) else list_of[i]
 
     def append(self, module: Module) -> Sequential:
+        """Puts a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
@@ -46,10 +47,12 @@ class ModuleList(Module):
             self.append(m)
 
     def append(self, module: Module) -> ModuleList:
+        """Puts a module at the end."""
         self.add_module(str(len(self._modules)), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
+        """Puts modules at the end."""
         for m in modules:
             self.append(m)
         return self
@@ -88,12 +91,15 @@ class ModuleDict(Module):
         return len(self._modules)
 
     def keys(self) -> Any:
+        """The names."""
         return self._modules.keys()
 
     def items(self) -> Any:
+        """Pairs of names and modules."""
         return self._modules.items()
 
     def values(self) -> Any:
+        """The modules."""
         return self._modules.values()
 
 
@@ -150,10 +156,13 @@ class ParameterDict(Module):
         return len(self._parameters)
 
     def keys(self) -> Any:
+        """The names."""
         return self._parameters.keys()
 
     def items(self) -> Any:
+        """Pairs of names and parameters."""
         return self._parameters.items()
 
     def values(self) -> Any:
+        """The parameters."""
         return self._parameters.values()

@@ -19,6 +19,7 @@ def fans(t: Tensor) -> tuple[int, int]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """How much an activation shrinks what it gets, for initial values."""
     gains = {"sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75}
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
@@ -30,30 +31,37 @@ def _put(t: Tensor, array: Any) -> Tensor:
 
 
 def constant_(t: Tensor, value: float) -> Tensor:
+    """Fills it with one number."""
     return _put(t, np.full(t.shape, value))
 
 
 def zeros_(t: Tensor) -> Tensor:
+    """Zeros."""
     return constant_(t, 0.0)
 
 
 def ones_(t: Tensor) -> Tensor:
+    """Ones."""
     return constant_(t, 1.0)
 
 
 def eye_(t: Tensor) -> Tensor:
+    """Ones on the diagonal."""
     return _put(t, np.eye(t.shape[0], t.shape[1]))
 
 
 def uniform_(t: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+    """Uniform numbers."""
     return _put(t, default_generator._np.uniform(a, b, t.shape))
 
 
 def normal_(t: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Normal numbers."""
     return _put(t, default_generator._np.normal(mean, std, t.shape))
 
 
 def trunc_normal_(t: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+    """Normal numbers between two limits."""
     values = default_generator._np.normal(mean, std, t.shape)
     while True:
         out = (values < a) | (values > b)
@@ -63,12 +71,14 @@ def trunc_normal_(t: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.
 
 
 def xavier_uniform_(t: Tensor, gain: float = 1.0) -> Tensor:
+    """Uniform numbers that keep the variance both ways (Glorot)."""
     fan_in, fan_out = fans(t)
     bound = gain * math.sqrt(6 / (fan_in + fan_out))
     return uniform_(t, -bound, bound)
 
 
 def xavier_normal_(t: Tensor, gain: float = 1.0) -> Tensor:
+    """Normal numbers that keep the variance both ways (Glorot)."""
     fan_in, fan_out = fans(t)
     return normal_(t, 0.0, gain * math.sqrt(2 / (fan_in + fan_out)))
 
@@ -80,15 +90,18 @@ def _fan(t: Tensor, mode: str) -> int:
 
 
 def kaiming_uniform_(t: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Uniform numbers that keep the variance through relu (He)."""
     bound = calculate_gain(nonlinearity, a) * math.sqrt(3 / _fan(t, mode))
     return uniform_(t, -bound, bound)
 
 
 def kaiming_normal_(t: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Normal numbers that keep the variance through relu (He)."""
     return normal_(t, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(t, mode)))
 
 
 def orthogonal_(t: Tensor, gain: float = 1.0) -> Tensor:
+    """Rows, or columns, that are orthogonal."""
     rows, cols = t.shape[0], math.prod(t.shape[1:])
     flat = default_generator._np.normal(size=(max(rows, cols), min(rows, cols)))
     q, r = np.linalg.qr(flat)

@@ -41,6 +41,8 @@ PoissonNLLLoss, GaussianNLLLoss = _loss("PoissonNLLLoss", F.poisson_nll_loss), _
 
 
 class CosineSimilarity(Module):
+    """The cosine of the angle between vectors along a dim."""
+
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.dim, self.eps = dim, eps
@@ -50,6 +52,8 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
+    """The p-norm of the difference of vectors."""
+
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
         self.p, self.eps, self.keepdim = p, eps, keepdim

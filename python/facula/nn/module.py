@@ -89,10 +89,15 @@ class Module:
             self._transient.add(name)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Gives it a parameter with a name, or a place for one."""
         self.__dict__.pop(name, None)
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
+        """Gives it a child with a name."""
+        if module is not None and not isinstance(module, Module):
+            what = f"the class {module.__name__}: make one, {module.__name__}(...)" if isinstance(module, type) else repr(module)
+            raise TypeError(f"{type(self).__name__}: a Module was expected, not {what}")
         self._modules[name] = module
 
     register_module = add_module
@@ -116,30 +121,39 @@ class Module:
                     yield (f"{path}.{name}" if path else name), t
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """Pairs of paths and parameters."""
         return self._members("_parameters", prefix, recurse)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Its parameters and those below, each once."""
         return (p for _, p in self.named_parameters("", recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """Pairs of paths and buffers."""
         return self._members("_buffers", prefix, recurse)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Its buffers and those below."""
         return (b for _, b in self.named_buffers("", recurse))
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """Pairs of paths and modules, it first."""
         return self._walk()
 
     def modules(self) -> Iterator[Module]:
+        """It and everything below."""
         return (m for _, m in self._walk())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Pairs of names and children."""
         return ((n, m) for n, m in self._modules.items() if m is not None)
 
     def children(self) -> Iterator[Module]:
+        """Its direct children."""
         return (m for _, m in self.named_children())
 
     def get_submodule(self, target: str) -> Module:
+        """The module with a path: "layer1.0"."""
         m: Module = self
         for name in target.split(".") if target else []:
             if name not in m._modules:
@@ -148,12 +162,14 @@ class Module:
         return m
 
     def get_parameter(self, target: str) -> Parameter:
+        """The parameter with a path: "layer1.0.weight"."""
         path, _, name = target.rpartition(".")
         return self.get_submodule(path)._parameters[name]
 
     # -- running
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What a call computes; for classes of your own."""
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -180,16 +196,20 @@ class Module:
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> autograd.RemovableHandle:
         """hook(module, inputs, output) after each forward; what it returns takes the place of the output."""
+        autograd.callable_or_error(hook)
         self._forward_hooks.append(hook)
         return autograd.RemovableHandle(self._forward_hooks, hook)
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> autograd.RemovableHandle:
         """hook(module, inputs) before each forward."""
+        autograd.callable_or_error(hook)
         self._forward_pre_hooks.append(hook)
         return autograd.RemovableHandle(self._forward_pre_hooks, hook)
 
     def register_full_backward_hook(self, hook: Callable[..., Any]) -> autograd.RemovableHandle:
         """hook(module, gradients of the inputs, gradients of the outputs) in each backward; of one input and output."""
+        autograd.callable_or_error(hook)
+
         def watch(module: Module, args: tuple[Any, ...], y: Any) -> None:
             grads: dict[str, Tensor] = {}
             if isinstance(y, Tensor) and y.requires_grad:
@@ -209,17 +229,20 @@ class Module:
         return self.train(False)
 
     def apply(self: M, function: Callable[[Module], Any]) -> M:
+        """function(module) for it and everything below."""
         for m in self.children():
             m.apply(function)
         function(self)
         return self
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Says of all parameters whether gradients by them are wanted."""
         for p in self.parameters():
             p.requires_grad = requires_grad
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients of its parameters."""
         for p in self.parameters():
             p.grad = None if set_to_none or p.grad is None else p.grad * 0.0
 
@@ -234,15 +257,19 @@ class Module:
         return self
 
     def float(self: M) -> M:
+        """Floats as float32, in place."""
         return self.to("float32")
 
     def double(self: M) -> M:
+        """Floats as float64, in place."""
         return self.to("float64")
 
     def half(self: M) -> M:
+        """Floats as float16, in place."""
         return self.to("float16")
 
     def cpu(self: M) -> M:
+        """On the CPU, in place."""
         return self.to("cpu")
 
     # -- state
@@ -293,6 +320,7 @@ class Module:
         return export(self, path, example, **options)
 
     def summary(self, input_size: Any) -> Any:
+        """Its layers and what they cost; see facula.summary."""
         from ..tools import summary
         return summary(self, input_size)
 
@@ -304,6 +332,7 @@ class Module:
         return F.cross_entropy(out, target) if not target.dtype.is_floating_point or target.shape != out.shape else F.mse_loss(out, target)
 
     def extra_repr(self) -> str:
+        """What repr says in brackets; for classes of your own."""
         return ""
 
     def __repr__(self) -> str:

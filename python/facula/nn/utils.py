@@ -33,11 +33,13 @@ def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """Parameters one after the other, as one vector."""
     return T.cat([p.reshape(-1) for p in parameters])
 
 
 @no_grad()
 def vector_to_parameters(vector: Tensor, parameters: Iterable[Tensor]) -> None:
+    """A vector back into parameters, in place."""
     at = 0
     for p in parameters:
         n = math.prod(p.shape)

@@ -9,6 +9,7 @@ from .._facula import Tensor, apply
 from ..autograd import no_grad
 from ..fused import fuse
 from ..lazy import lazy
+from ..nn.module import Module
 
 Move = tuple[Tensor, Tensor, dict[str, Any]]          # a parameter, its gradient, its state
 _PORTS, _MOST_CALLS = 64, 512
@@ -18,6 +19,9 @@ class Optimizer:
     """The base: parameters in groups, each with options of its own."""
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if isinstance(params, (Tensor, Module)):
+            hint = "its parameters()" if isinstance(params, Module) else "a list of it"
+            raise TypeError(f"{type(self).__name__}: parameters were expected, not a {type(params).__name__}: give {hint}")
         list_of = list(params)
         if not list_of:
             raise ValueError("an optimizer needs parameters: the list is empty")
@@ -35,6 +39,7 @@ class Optimizer:
                 raise ValueError(f"{type(self).__name__}: {name} is 0 or more, not {value}")
 
     def add_param_group(self, group: dict[str, Any]) -> None:
+        """Takes more parameters, with options of their own."""
         self._check({**self.defaults, **group})
         params = group["params"]
         params = [params] if isinstance(params, Tensor) else [p[1] if isinstance(p, tuple) else p for p in params]
@@ -72,6 +77,7 @@ class Optimizer:
             self.update(p, grad.detach(), state, group)
 
     def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """One step of one parameter; for classes of your own."""
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
@@ -85,6 +91,7 @@ class Optimizer:
         return {"state": {order[k]: dict(v) for k, v in self.state.items() if k in order}, "param_groups": groups}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what state_dict() gave."""
         if [len(g["params"]) for g in state["param_groups"]] != [len(g["params"]) for g in self.param_groups]:
             raise ValueError("the state of another optimizer: groups have other numbers of parameters")
         params = [p for g in self.param_groups for p in g["params"]]

@@ -157,6 +157,7 @@ class LBFGS(Optimizer):
         return d
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step; closure() computes the loss and its gradients anew."""
         if closure is None:
             raise ValueError("LBFGS.step needs a function that computes the loss and its gradients")
         g, m = self.param_groups[0], self._memory

@@ -12,6 +12,8 @@ class lr_scheduler:
     """Schedules: step() after each epoch (or batch) sets the rate of every group."""
 
     class LRScheduler:
+        """A schedule of learning rates; step() after each epoch."""
+
         def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
             if not isinstance(optimizer, Optimizer):
                 raise TypeError(f"{type(self).__name__}: an Optimizer was expected, not {type(optimizer).__name__}")
@@ -41,6 +43,8 @@ class lr_scheduler:
             self.__dict__.update(state)
 
     class StepLR(LRScheduler):
+        """Times gamma every step_size epochs."""
+
         def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
             self.step_size, self.gamma = step_size, gamma
             super().__init__(optimizer)
@@ -49,6 +53,8 @@ class lr_scheduler:
             return float(self.gamma ** (t // self.step_size))
 
     class MultiStepLR(LRScheduler):
+        """Times gamma at milestones."""
+
         def __init__(self, optimizer: Optimizer, milestones: list[int], gamma: float = 0.1) -> None:
             self.milestones, self.gamma = sorted(milestones), gamma
             super().__init__(optimizer)
@@ -57,6 +63,8 @@ class lr_scheduler:
             return float(self.gamma ** sum(m <= t for m in self.milestones))
 
     class ExponentialLR(LRScheduler):
+        """Times gamma in each epoch."""
+
         def __init__(self, optimizer: Optimizer, gamma: float) -> None:
             self.gamma = gamma
             super().__init__(optimizer)
@@ -65,6 +73,8 @@ class lr_scheduler:
             return float(self.gamma ** t)
 
     class LinearLR(LRScheduler):
+        """From one factor to another in a straight line."""
+
         def __init__(self, optimizer: Optimizer, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5) -> None:
             self.start, self.end, self.total = start_factor, end_factor, total_iters
             super().__init__(optimizer)
@@ -73,6 +83,8 @@ class lr_scheduler:
             return self.start + (self.end - self.start) * min(t, self.total) / self.total
 
     class PolynomialLR(LRScheduler):
+        """Down to 0 by a power."""
+
         def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0) -> None:
             self.total, self.power = total_iters, power
             super().__init__(optimizer)
@@ -81,6 +93,8 @@ class lr_scheduler:
             return float((1 - min(t, self.total) / self.total) ** self.power)
 
     class LambdaLR(LRScheduler):
+        """The first rate times function(epoch)."""
+
         def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> None:
             self.function = lr_lambda
             super().__init__(optimizer)
@@ -89,6 +103,8 @@ class lr_scheduler:
             return self.function(t)
 
     class CosineAnnealingLR(LRScheduler):
+        """Down to eta_min along half a cosine."""
+
         def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:
             self.T_max, self.eta_min = T_max, eta_min
             super().__init__(optimizer)
@@ -97,6 +113,8 @@ class lr_scheduler:
             return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * t / self.T_max)) / 2
 
     class CosineAnnealingWarmRestarts(LRScheduler):
+        """Along cosines that begin again."""
+
         def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0) -> None:
             self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
             super().__init__(optimizer)
@@ -109,6 +127,8 @@ class lr_scheduler:
             return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * t / length)) / 2
 
     class OneCycleLR(LRScheduler):
+        """Up to max_lr and down again, once."""
+
         def __init__(self, optimizer: Optimizer, max_lr: float, total_steps: int, pct_start: float = 0.3, div_factor: float = 25.0,
                      final_div_factor: float = 1e4) -> None:
             self.max_lr, self.total, self.up = max_lr, total_steps, pct_start * total_steps - 1
@@ -123,6 +143,8 @@ class lr_scheduler:
             return between(self.max_lr, self.last, (t - self.up) / (self.total - 1 - self.up))
 
     class ConstantLR(LRScheduler):
+        """Times a factor for the first epochs."""
+
         def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5) -> None:
             self.share, self.total = factor, total_iters
             super().__init__(optimizer)
@@ -131,6 +153,8 @@ class lr_scheduler:
             return self.share if t < self.total else 1.0
 
     class MultiplicativeLR(LRScheduler):
+        """Each rate times function(epoch)."""
+
         def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> None:
             self.function, self.product = lr_lambda, 1.0
             super().__init__(optimizer)

@@ -11,81 +11,96 @@ from ...random import default_generator
 from .common import _words
 
 
-def _with(op: str, **attributes: Any) -> Any:
+def _with(op: str, about: str, **attributes: Any) -> Any:
     def function(x: Tensor, **options: Any) -> Tensor:
         return apply(op, _words(**{**attributes, **options}) or None, 0, x)
-    function.__name__ = op
+    function.__name__, function.__doc__ = op, about
     return function
 
 
-silu, mish, softsign, hardswish = _with("silu"), _with("mish"), _with("softsign"), _with("hard_swish")
+silu, mish = _with("silu", "x sigmoid(x)"), _with("mish", "x tanh(softplus(x))")
+softsign, hardswish = _with("softsign", "x / (1 + |x|)"), _with("hard_swish", "x times hardsigmoid(x)")
 
 
-selu = _with("selu", alpha=1.6732632423543772, gamma=1.0507009873554805)
+selu = _with("selu", "elu with the alpha and scale that keep mean 0 and variance 1", alpha=1.6732632423543772, gamma=1.0507009873554805)
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """x times the normal distribution of x; approximate="tanh" by tanh."""
     return apply("gelu" if approximate == "none" else "gelu_tanh", None, 0, x)
 
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """x, or negative_slope x where x is negative."""
     if moves("leaky_relu", x, negative_slope):
         return T.where(x < 0, x * negative_slope, x)
     return apply("leaky_relu", f"slope={negative_slope}", 0, x)
 
 
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x, or alpha (e^x - 1) where x is negative."""
     if moves("elu", x, alpha):
         return T.where(x < 0, T.expm1(T.minimum(x, 0.0)) * alpha, x)       # of large x it would be inf, and its gradient NaN
     return apply("elu", f"alpha={alpha}", 0, x)
 
 
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """max(0, x) + min(0, alpha (e^(x / alpha) - 1))"""
     if alpha > 0 and moves("celu", x, alpha):
         return T.where(x < 0, T.expm1(T.minimum(x, 0.0) / alpha) * alpha, x)
     return apply("celu", f"alpha={alpha}", 0, x)
 
 
 def prelu(x: Tensor, weight: Tensor) -> Tensor:
+    """x, or weight x where x is negative; a weight for each channel, or one."""
     w = weight if weight._count == 1 or x.ndim < 2 else weight.reshape([-1] + [1] * (x.ndim - 2))
     return apply("prelu", None, 0, x, w)
 
 
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """x cut off below min_val and above max_val."""
     return apply("clip", None, 0, x, Tensor(min_val, dtype=x.dtype), Tensor(max_val, dtype=x.dtype))
 
 
 def relu6(x: Tensor) -> Tensor:
+    """x cut off at 0 and 6."""
     return hardtanh(x, 0.0, 6.0)
 
 
 def hardsigmoid(x: Tensor) -> Tensor:
+    """x / 6 + 1/2, cut off at 0 and 1."""
     return apply("hard_sigmoid", f"slope={1 / 6} offset=0.5", 0, x)
 
 
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """ln(1 + e^(beta x)) / beta; x itself above the threshold."""
     if beta == 1:
         return apply("softplus", None, 0, x)
     return apply("softplus", None, 0, x * beta) / beta
 
 
 def logsigmoid(x: Tensor) -> Tensor:
+    """ln sigmoid(x), without overflow."""
     return -apply("softplus", None, 0, -x)
 
 
 def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
+    """x where it is above the threshold, else a value."""
     return T.where(x > threshold, x, Tensor(value, dtype=x.dtype))
 
 
 def tanhshrink(x: Tensor) -> Tensor:
+    """x - tanh(x)"""
     return x - tanh(x)
 
 
 def softmin(x: Tensor, dim: int = -1) -> Tensor:
+    """e^-x / sum e^-x along a dim."""
     return softmax(-x, dim)
 
 
 def glu(x: Tensor, dim: int = -1) -> Tensor:
+    """The first half along a dim times the sigmoid of the second."""
     a, b = T.chunk(x, 2, dim)
     return a * sigmoid(b)
 
@@ -106,6 +121,7 @@ def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def _dropout_planes(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
+    """Whole channels become 0 with probability p, the others grow by 1 / (1 - p)."""
     if not training or p == 0:
         return x
     return x * dropout(T.ones(x.shape[0], x.shape[1], *[1] * (x.ndim - 2), dtype=x.dtype), p, True)

@@ -21,6 +21,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 
 
 def matmul_scores(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float | None) -> Tensor:
+    """q k^T: the scores of attention before softmax."""
     s = (query @ key.mT) * (scale or 1 / math.sqrt(query.shape[-1]))
     if causal:
         ones = T.ones(query.shape[-2], key.shape[-2])

@@ -44,10 +44,12 @@ def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str
 
 
 def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
+    """Channels become places: (C r^2, H, W) to (C, H r, W r)."""
     return apply("depth_to_space", f"block={upscale_factor} channels_first=1", 0, x)
 
 
 def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
+    """Places become channels: (C, H r, W r) to (C r^2, H, W)."""
     return apply("space_to_depth", f"block={downscale_factor} channels_first=1", 0, x)
 
 

@@ -96,17 +96,20 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignor
 
 
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """(x - y)^2"""
     _check_shapes("mse_loss", x, target)
     d = x - target
     return _reduced(d * d, reduction)
 
 
 def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """|x - y|"""
     _check_shapes("l1_loss", x, target)
     return _reduced(T.abs(x - target), reduction)
 
 
 def smooth_l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """x^2 / (2 beta) of distances below beta, |x| - beta / 2 of others."""
     _check_shapes("smooth_l1_loss", x, target)
     d = T.abs(x - target)
     if beta == 0:
@@ -115,6 +118,7 @@ def smooth_l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", beta: flo
 
 
 def huber_loss(x: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """x^2 / 2 of small distances, delta (|x| - delta / 2) of large ones."""
     _check_shapes("huber_loss", x, target)
     d = T.abs(x - target)
     return _reduced(T.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
@@ -122,6 +126,7 @@ def huber_loss(x: Tensor, target: Tensor, reduction: str = "mean", delta: float 
 
 def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
                                      pos_weight: Tensor | None = None) -> Tensor:
+    """The binary cross entropy of sigmoid(x), without overflow."""
     _same_shapes("binary_cross_entropy_with_logits", x, target)
     soft = apply("softplus", None, 0, -x)
     if pos_weight is None:
@@ -132,6 +137,7 @@ def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, weight: Tensor |
 
 
 def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """-y ln p - (1 - y) ln(1 - p), of probabilities."""
     _same_shapes("binary_cross_entropy", x, target)
     low = Tensor(-100.0, dtype=x.dtype)
     losses = -(target * T.maximum(T.log(x), low) + (1 - target) * T.maximum(T.log(1 - x), low))
@@ -139,6 +145,7 @@ def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None
 
 
 def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """y (ln y - x): the divergence of y from logarithms of probabilities x."""
     if log_target:
         losses = T.exp(target) * (target - x)
     else:
@@ -148,8 +155,10 @@ def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool 
 
 
 def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along a dim."""
     return T.sum(a * b, dim) / (T.maximum(T.norm(a, 2, dim), eps) * T.maximum(T.norm(b, 2, dim), eps))
 
 
 def hinge_embedding_loss(x: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """x where the label is 1, max(0, margin - x) where it is -1."""
     return _reduced(T.where(target == 1, x, T.maximum(margin - x, 0.0)), reduction)

@@ -71,24 +71,29 @@ def layer_norm(x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None
 
 
 def rms_norm(x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """x over the root of the mean of its squares."""
     axis = x.ndim - len(many(normalized_shape, 1))
     inputs = [x] + ([weight] if weight is not None else [])
     return apply("rms_norm", _words(axis=axis, epsilon=eps or 1.1920928955078125e-07), 0, *inputs)
 
 
 def group_norm(x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Mean 0 and variance 1 over groups of channels of each sample."""
     inputs = [x] + ([weight] if weight is not None else []) + ([bias] if bias is not None else [])
     return apply("group_norm", _words(groups=num_groups, epsilon=eps), 0, *inputs)
 
 
 def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Mean 0 and variance 1 over each channel of each sample."""
     inputs = [x] + ([weight] if weight is not None else []) + ([bias] if bias is not None else [])
     return apply("instance_norm", _words(epsilon=eps), 0, *inputs)
 
 
 def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """x over a power of the squares of its neighbour channels."""
     return apply("lrn", _words(size=size, alpha=alpha, beta=beta, bias=k), 0, x)
 
 
 def normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Vectors along a dim, divided by their p-norm."""
     return x / T.maximum(T.norm(x, p, dim, True), eps)

@@ -69,16 +69,20 @@ def _adaptive(n: int, x: Tensor, output_size: Any, largest: bool) -> Tensor:
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that give so many outputs."""
     return _adaptive(1, input, output_size, False)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that give so many outputs."""
     return _adaptive(2, input, output_size, False)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """The largest elements of windows that give so many outputs."""
     return _adaptive(1, input, output_size, True)
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """The largest elements of windows that give so many outputs."""
     return _adaptive(2, input, output_size, True)

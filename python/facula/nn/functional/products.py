@@ -17,6 +17,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """a W b for each output, and a bias."""
     y = T.einsum("bi,oij,bj->bo", a, weight, b)
     return y if bias is None else y + bias
 
@@ -32,6 +33,7 @@ def _conv_words(n: int, stride: Size, padding: Any, dilation: Size, groups: int)
 
 
 def conv(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, padding: Any, dilation: Size, groups: int) -> Tensor:
+    """Convolution over as many dims as the weight has beyond channels."""
     batched = x.ndim == n + 2
     if x.ndim not in (n + 1, n + 2):
         raise _facula.ShapeError(f"conv{n}d: an input of shape {x.shape}, {n + 1} or {n + 2} dims were expected")
@@ -43,16 +45,19 @@ def conv(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, p
 
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Any = 0, dilation: Size = 1,
            groups: int = 1) -> Tensor:
+    """Convolution: x (N, C, L), weight (C', C / groups, k)."""
     return conv(1, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Any = 0, dilation: Size = 1,
            groups: int = 1) -> Tensor:
+    """Convolution: x (N, C, H, W), weight (C', C / groups, kh, kw)."""
     return conv(2, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Any = 0, dilation: Size = 1,
            groups: int = 1) -> Tensor:
+    """Convolution: x (N, C, D, H, W), weight (C', C / groups, kd, kh, kw)."""
     return conv(3, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -66,14 +71,17 @@ def _conv_transpose(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stri
 
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Size = 0,
                      output_padding: Size = 0, groups: int = 1, dilation: Size = 1) -> Tensor:
+    """Transposed convolution, conv1d's gradient: weight (C, C' / groups, k)."""
     return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Size = 0,
                      output_padding: Size = 0, groups: int = 1, dilation: Size = 1) -> Tensor:
+    """Transposed convolution, conv2d's gradient: weight (C, C' / groups, kh, kw)."""
     return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Size = 0,
                      output_padding: Size = 0, groups: int = 1, dilation: Size = 1) -> Tensor:
+    """Transposed convolution, conv3d's gradient: weight (C, C' / groups, kd, kh, kw)."""
     return _conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

@@ -22,6 +22,8 @@ def _one_more() -> Callable[..., tuple[Tensor, ...]]:
 
 
 class _BatchNorm(Module):
+    dims: tuple[int, ...] = ()
+
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True) -> None:
         super().__init__()
@@ -35,6 +37,9 @@ class _BatchNorm(Module):
         self.register_buffer("num_batches_tracked", T.zeros((), dtype="int64") if tracked else None)
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.ndim not in self.dims:
+            expected = " or ".join(map(str, self.dims))
+            raise _facula.ShapeError(f"{type(self).__name__}: an input of shape {x.shape}, {expected} dims were expected")
         momentum: Any = self.momentum
         if self.training and self.track_running_stats:
             seen = self._buffers["num_batches_tracked"]
@@ -51,15 +56,21 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    pass
+    """Mean 0 and variance 1 of each channel over the batch: (N, C) or (N, C, L)."""
+
+    dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    pass
+    """Mean 0 and variance 1 of each channel over the batch: (N, C, H, W)."""
+
+    dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    pass
+    """Mean 0 and variance 1 of each channel over the batch: (N, C, D, H, W)."""
+
+    dims = (5,)
 
 
 class LayerNorm(Module):
@@ -123,6 +134,8 @@ InstanceNorm1d = InstanceNorm3d = InstanceNorm2d
 
 
 class LocalResponseNorm(Module):
+    """x over a power of the squares of its neighbour channels."""
+
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k

@@ -23,26 +23,38 @@ class _Pool(Module):
 
 
 class MaxPool1d(_Pool):
+    """The largest element of each window over 1 dim."""
+
     function = "max_pool1d"
 
 
 class MaxPool2d(_Pool):
+    """The largest element of each window over 2 dims."""
+
     function = "max_pool2d"
 
 
 class MaxPool3d(_Pool):
+    """The largest element of each window over 3 dims."""
+
     function = "max_pool3d"
 
 
 class AvgPool1d(_Pool):
+    """The mean of each window over 1 dim."""
+
     function = "avg_pool1d"
 
 
 class AvgPool2d(_Pool):
+    """The mean of each window over 2 dims."""
+
     function = "avg_pool2d"
 
 
 class AvgPool3d(_Pool):
+    """The mean of each window over 3 dims."""
+
     function = "avg_pool3d"
 
 
@@ -61,16 +73,24 @@ class _Adaptive(Module):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
+    """Means of windows that give output_size outputs."""
+
     function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_Adaptive):
+    """Means of windows that give output_size outputs."""
+
     function = "adaptive_avg_pool2d"
 
 
 class AdaptiveMaxPool1d(_Adaptive):
+    """The largest elements of windows that give output_size outputs."""
+
     function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_Adaptive):
+    """The largest elements of windows that give output_size outputs."""
+
     function = "adaptive_max_pool2d"

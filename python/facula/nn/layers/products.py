@@ -35,6 +35,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """New random weights."""
         _reset(self.weight, self._parameters["bias"])
 
     def forward(self, x: Tensor) -> Tensor:
@@ -104,14 +105,20 @@ class _Conv(Module):
 
 
 class Conv1d(_Conv):
+    """Convolution: (N, C, L) to (N, C', L')."""
+
     dims = 1
 
 
 class Conv2d(_Conv):
+    """Convolution: (N, C, H, W) to (N, C', H', W')."""
+
     dims = 2
 
 
 class Conv3d(_Conv):
+    """Convolution: (N, C, D, H, W) to (N, C', D', H', W')."""
+
     dims = 3
 
 
@@ -129,12 +136,18 @@ class _ConvTranspose(_Conv):
 
 
 class ConvTranspose1d(_ConvTranspose):
+    """Transposed convolution, Conv1d's gradient."""
+
     dims = 1
 
 
 class ConvTranspose2d(_ConvTranspose):
+    """Transposed convolution, Conv2d's gradient."""
+
     dims = 2
 
 
 class ConvTranspose3d(_ConvTranspose):
+    """Transposed convolution, Conv3d's gradient."""
+
     dims = 3

@@ -25,6 +25,8 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
+    """A dim becomes several."""
+
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
@@ -34,6 +36,8 @@ class Unflatten(Module):
 
 
 class Identity(Module):
+    """What it gets."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
@@ -102,6 +106,8 @@ CircularPad1d, CircularPad2d, CircularPad3d = (_pad("CircularPad", _Pad, n, "cir
 
 
 class Upsample(Module):
+    """Larger images: nearest, linear, bilinear, bicubic."""
+
     def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> None:
         super().__init__()
         self.options = {"size": size, "scale_factor": scale_factor, "mode": mode, "align_corners": align_corners}
@@ -111,6 +117,8 @@ class Upsample(Module):
 
 
 class PixelShuffle(Module):
+    """Channels become places: (C r^2, H, W) to (C, H r, W r)."""
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
@@ -120,6 +128,8 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
+    """Places become channels: (C, H r, W r) to (C r^2, H, W)."""
+
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
@@ -129,6 +139,8 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
+    """Channels of groups one after the other become neighbours."""
+
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
@@ -160,10 +172,14 @@ class Fold(Unfold):
 
 
 class UpsamplingNearest2d(Upsample):
+    """Larger images by the nearest element."""
+
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor)
 
 
 class UpsamplingBilinear2d(Upsample):
+    """Larger images, bilinear, corners on corners."""
+
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "bilinear", True)
