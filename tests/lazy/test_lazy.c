@@ -139,7 +139,8 @@ static void turns_are_inputs(void **state) {
         fac_lazy *fresh = lazy_of(fac_shape(2), (float[]){ (float)i, 1 }),
                  *x = fac_lazy_retain(held[i % 2]);
         then2(&x, "mul", fresh);
-        assert_floats(x, (float[]){ (float)(i * (i % 2 ? 3 : 1)), i % 2 ? 4 : 2 }, 2, 0);
+        const int first = 1 + 2 * (i % 2);
+        assert_floats(x, (float[]){ (float)(i * first), (float)(first + 1) }, 2, 0);
         fac_lazy_free(x);
         fac_lazy_free(fresh);
     }
