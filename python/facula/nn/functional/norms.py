@@ -8,7 +8,8 @@ from typing import Any
 from ... import _facula, functional as T
 from ..._facula import Tensor, apply
 from ...changing import moves
-from ...fused import fuse
+from ...dtypes import int64
+from ...fused import Value, fuse
 from .common import _words, many
 
 
@@ -21,6 +22,14 @@ def _mix(dtype: Any, n: int) -> Callable[..., tuple[Tensor, ...]]:
     return fuse([(dtype, (n,)), (dtype, ()), (dtype, (n,)), (dtype, ())], lambda a, p, b, q: (a * p + b * q,))
 
 
+@functools.lru_cache(1024)
+def _one_more(dtype: Any, n: int, p: float, q: float) -> Callable[..., tuple[Tensor, ...]]:
+    """The running variance after one more batch, p times that of the batch + q times the old one, and how many batches there were."""
+    def formula(new: Value, old: Value, seen: Value) -> tuple[Value, ...]:
+        return new * Value.of(new, dtype, p) + old * Value.of(old, dtype, q), seen + Value.of(seen, int64, 1)
+    return fuse([(dtype, (n,)), (dtype, (n,)), (int64, ())], formula)
+
+
 @functools.lru_cache(256)
 def _norm_words(eps: float, kept: float | None) -> str:
     return _words(epsilon=eps) if kept is None else _words(epsilon=eps, momentum=kept, training_mode=True)
@@ -30,6 +39,12 @@ def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | Non
                bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5) -> Tensor:
     """Each channel with mean 0 and variance 1, of the batch in training, else of the running statistics, which training updates; momentum: a number, or a
     tensor of one."""
+    return counting_batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps, None)
+
+
+def counting_batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None, bias: Tensor | None,
+                        training: bool, momentum: Any, eps: float, seen: Tensor | None) -> Tensor:
+    """The same; seen: how many batches there were, which training counts."""
     c = x.shape[1]
     scale = weight if weight is not None else T.ones(c, dtype=x.dtype)
     shift = bias if bias is not None else T.zeros(c, dtype=x.dtype)
@@ -44,10 +59,17 @@ def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | Non
     # one that changes: then what the batch gives is mixed here
     moving = momentum != _USUAL and moves("batch_norm", x, momentum) if isinstance(momentum, (int, float)) else True
     y, new_mean, new_var = apply("batch_norm", _norm_words(eps, 0.0 if moving else 1 - momentum), 3, x, scale, shift, mean, var)
-    if training and running_mean is not None and running_var is not None:
+    share = n / (n - 1) if n > 1 else 1.0                   # PyTorch keeps the variance over one less
+    if training and running_mean is not None and running_var is not None and seen is not None and not moving and not _facula.is_tracing():
+        running_mean._become(new_mean.detach())
+        mixed, count = _one_more(var.dtype, c, share, (1 - share) * (1 - momentum))(new_var, var, seen)
+        running_var._become(mixed)
+        seen._become(count)
+    elif training and running_mean is not None and running_var is not None:
         before = _facula.set_grad_enabled(False)
         try:
-            share = n / (n - 1)                             # PyTorch keeps the variance over one less
+            if seen is not None:
+                seen._become(seen + 1)
             if moving:
                 running_mean._become(_mix(mean.dtype, c)(new_mean, momentum, mean, 1 - momentum)[0])
                 running_var._become(_mix(var.dtype, c)(new_var, momentum * share, var, 1 - momentum)[0])

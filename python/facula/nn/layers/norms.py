@@ -1,24 +1,16 @@
 """Norms."""
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
-from ... import _facula, functional as T
+from ... import functional as T
 from ..._facula import Tensor
 from ...autograd import no_grad
-from ...dtypes import int64
-from ...fused import Value, fuse
 from ...promote import cast
 from .. import functional as F
+from ..functional.norms import counting_batch_norm
 from ..module import Module, Parameter
 from .products import _new
-
-
-@functools.lru_cache(1)
-def _one_more() -> Callable[..., tuple[Tensor, ...]]:
-    return fuse([(int64, ())], lambda n: (n + Value.of(n, int64, 1),))
 
 
 class _BatchNorm(Module):
@@ -41,14 +33,14 @@ class _BatchNorm(Module):
             expected = " or ".join(map(str, self.dims))
             raise _facula.ShapeError(f"{type(self).__name__}: an input of shape {x.shape}, {expected} dims were expected")
         momentum: Any = self.momentum
+        seen = None
         if self.training and self.track_running_stats:
             seen = self._buffers["num_batches_tracked"]
-            seen._become(seen + 1 if _facula.is_tracing() else _one_more()(seen)[0])
             if momentum is None:
                 with no_grad():
-                    momentum = 1.0 / cast(seen.detach(), x.dtype)
-        return F.batch_norm(x, self._buffers["running_mean"], self._buffers["running_var"], self._parameters["weight"],
-                            self._parameters["bias"], self.training, 0.0 if momentum is None else momentum, self.eps)
+                    momentum = 1.0 / cast(seen.detach() + 1, x.dtype)
+        return counting_batch_norm(x, self._buffers["running_mean"], self._buffers["running_var"], self._parameters["weight"],
+                                   self._parameters["bias"], self.training, 0.0 if momentum is None else momentum, self.eps, seen)
 
     def extra_repr(self) -> str:
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "

@@ -89,7 +89,9 @@ class _Conv(Module):
         if self.padding_mode != "zeros" and not isinstance(padding, str):
             around = [p for k in reversed(padding) for p in (k, k)]
             x, padding = F.pad(x, around, self.padding_mode), 0
-        return conv(self.dims, x, self.weight, self._parameters["bias"], self.stride, padding, self.dilation, self.groups)
+        own = self._parameters
+        weight = own["weight"] if "weight" in own else self.weight      # what __getattr__ finds costs as much as a call
+        return conv(self.dims, x, weight, own["bias"], self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         words = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}", f"stride={self.stride}"]
