@@ -63,7 +63,13 @@ def _shape_args(shape: tuple[Any, ...]) -> list[int]:
 def _filled(shape: list[int], fill_value: Any, d: Any, device: Any, requires_grad: bool) -> Tensor:
     array = np.empty(shape, _numpy_of(d))
     array.fill(fill_value)
-    return Tensor(array, dtype=d, device=device, requires_grad=requires_grad)
+    return Tensor(_owned(array), dtype=d, device=device, requires_grad=requires_grad)
+
+
+def _owned(array: Any) -> Any:
+    """An array with one owner is never written without a word: lazy programs may keep what they make from it."""
+    array.flags.writeable = False
+    return array
 
 
 @functools.cache
@@ -174,7 +180,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     if isinstance(data, Tensor):
         t = data.detach()._convert(dtype)
     elif hasattr(data, "__array_interface__") or isinstance(data, np.generic):
-        t = Tensor(np.array(data))
+        t = Tensor(_owned(np.array(data)))
         t = t._convert(dtype) if dtype is not None else t
     else:
         t = Tensor(data, dtype=dtype)

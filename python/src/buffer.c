@@ -9,14 +9,13 @@ typedef struct Shown {
     fac_tensor *t;
 } Shown;
 
-static bool row_major(const fac_tensor *t) { return fac_tensor_contiguous(t); }
-
 static bool fill(Py_buffer *view, TensorObject *self, const void *data, int flags) {
     fac_type type = fac_tensor_type(self->t);
     Py_ssize_t item = fac_dtype_get(type.dtype)->block_bytes;
     Shown *shown = PyMem_Malloc(sizeof *shown);
-    if (!shown) {
-        PyErr_NoMemory();
+    if (!shown) PyErr_NoMemory();
+    if (!shown || (!self->readonly && !py_show(self->t))) {
+        PyMem_Free(shown);
         return false;
     }
     const int64_t *strides = fac_tensor_strides(self->t);
@@ -54,7 +53,7 @@ int py_tensor_getbuffer(PyObject *o, Py_buffer *view, int flags) {
         PyErr_SetString(PyExc_BufferError, "this tensor's memory is read only");
         return -1;
     }
-    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !row_major(self->t)) {
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !fac_tensor_contiguous(self->t)) {
         PyErr_SetString(PyExc_BufferError, "this tensor is not contiguous");
         return -1;
     }
@@ -73,17 +72,25 @@ int py_tensor_getbuffer(PyObject *o, Py_buffer *view, int flags) {
 void py_tensor_releasebuffer(PyObject *o, Py_buffer *view) {
     Shown *shown = view->internal;
     ((TensorObject *)o)->exports--;
+    if (!view->readonly) py_hide(shown->t);
     fac_tensor_free(shown->t);
     PyMem_Free(shown);
 }
 
 /* ---- in ---- */
 
+/* What a tensor over an array holds. */
+typedef struct Borrowed {
+    Py_buffer view;
+    const fac_tensor *shown; /* the array may be written */
+} Borrowed;
+
 static void release(void *owner) {
     PyGILState_STATE state = PyGILState_Ensure();
-    Py_buffer *view = owner;
-    PyBuffer_Release(view);
-    PyMem_Free(view);
+    Borrowed *b = owner;
+    if (b->shown) py_hide(b->shown);
+    PyBuffer_Release(&b->view);
+    PyMem_Free(b);
     PyGILState_Release(state);
 }
 
@@ -116,7 +123,8 @@ static fac_tensor *copied(Py_buffer *view, fac_dtype dtype, fac_dims dims) {
     return ok && !status ? t : NULL;
 }
 
-static fac_tensor *of_view(Py_buffer *view, bool copy, bool *kept) {
+static fac_tensor *of_view(Borrowed *b, bool copy, bool *kept) {
+    Py_buffer *view = &b->view;
     fac_dtype dtype = py_dtype_of_format(view->format, view->itemsize);
     if (!dtype) {
         PyErr_Format(PyExc_TypeError, "an array of format '%s', which is no dtype of facula",
@@ -134,12 +142,18 @@ static fac_tensor *of_view(Py_buffer *view, bool copy, bool *kept) {
     if (copy || !view->len || !strides_of(view, strides)) return copied(view, dtype, dims);
     fac_tensor *t;
     fac_error err;
-    if (fac_tensor_borrow(dtype, dims, strides, view->buf, release, view, &t, &err)) {
+    if (fac_tensor_borrow(dtype, dims, strides, view->buf, release, b, &t, &err)) {
         py_raise(&err);
         return NULL;
     }
     *kept = true;
-    return t;
+    if (view->readonly) return t;
+    if (py_show(t)) {
+        b->shown = t;
+        return t;
+    }
+    fac_tensor_free(t);
+    return NULL;
 }
 
 /* Scalars of NumPy have buffers, other objects may say __array__. */
@@ -156,20 +170,21 @@ static PyObject *as_array(PyObject *o) {
 
 fac_tensor *py_borrow_buffer(PyObject *o, bool copy) {
     PyObject *array = as_array(o);
-    Py_buffer *view = array ? PyMem_Malloc(sizeof *view) : NULL;
-    if (!view) {
+    Borrowed *b = array ? PyMem_Malloc(sizeof *b) : NULL;
+    if (!b) {
         if (array) PyErr_NoMemory();
         Py_XDECREF(array);
         return NULL;
     }
     bool kept = false;
     fac_tensor *t = NULL;
-    int failed = PyObject_GetBuffer(array, view, PyBUF_RECORDS_RO);
+    b->shown = NULL;
+    int failed = PyObject_GetBuffer(array, &b->view, PyBUF_RECORDS_RO);
     Py_DECREF(array);
-    if (!failed) t = of_view(view, copy, &kept);
+    if (!failed) t = of_view(b, copy, &kept);
     if (kept) return t;
-    if (!failed) PyBuffer_Release(view);
-    PyMem_Free(view);
+    if (!failed) PyBuffer_Release(&b->view);
+    PyMem_Free(b);
     return t;
 }
 

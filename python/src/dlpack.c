@@ -56,9 +56,19 @@ typedef struct Out {
     } as;
     int64_t shape[FAC_DIMS], strides[FAC_DIMS];
     fac_tensor *t;
+    bool shown;
 } Out;
 
+/* The other library may be in any thread, and may outlive Python. */
+static void hide(const fac_tensor *t) {
+    if (!Py_IsInitialized()) return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    py_hide(t);
+    PyGILState_Release(state);
+}
+
 static void delete_out(Out *out) {
+    if (out->shown) hide(out->t);
     fac_tensor_free(out->t);
     free(out);
 }
@@ -93,6 +103,11 @@ static void describe(Array *a, Out *out) {
 static PyObject *capsule_of(TensorObject *self, bool versioned) {
     Out *out = calloc(1, sizeof *out);
     if (!out) return PyErr_NoMemory();
+    if (!self->readonly && !py_show(self->t)) {
+        free(out);
+        return NULL;
+    }
+    out->shown = !self->readonly;
     out->t = fac_tensor_retain(self->t);
     PyObject *capsule;
     if (versioned) {
@@ -158,11 +173,22 @@ PyObject *py_tensor_dlpack_device(PyObject *o, PyObject *none) {
 
 /* ---- in ---- */
 
-static void release_old(void *m) { ((Managed *)m)->deleter(m); }
-static void release_now(void *v) { ((Versioned *)v)->deleter(v); }
-static void nothing(void *none) { (void)none; }
+/* What a tensor over memory of another library holds. */
+typedef struct Taken {
+    Managed *old;
+    Versioned *now;          /* one of both */
+    const fac_tensor *shown; /* the memory may be written */
+} Taken;
 
-static fac_tensor *of_array(const Array *a, void (*release)(void *), void *owner) {
+static void release(void *owner) {
+    Taken *taken = owner;
+    if (taken->shown) hide(taken->shown);
+    if (taken->old && taken->old->deleter) taken->old->deleter(taken->old);
+    if (taken->now && taken->now->deleter) taken->now->deleter(taken->now);
+    free(taken);
+}
+
+static fac_tensor *of_array(const Array *a, void *owner) {
     fac_dtype dtype = dtype_of(a->dtype);
     if (!dtype || a->dtype.lanes != 1 || a->ndim > FAC_DIMS || a->device.type != HOST) {
         PyErr_Format(PyExc_BufferError,
@@ -184,17 +210,35 @@ static fac_tensor *of_array(const Array *a, void (*release)(void *), void *owner
     return t;
 }
 
+/* The capsule is still the caller's where this fails. */
+static fac_tensor *over(const Array *a, Taken how, bool readonly) {
+    Taken *taken = calloc(1, sizeof *taken);
+    if (!taken) return (fac_tensor *)PyErr_NoMemory();
+    fac_tensor *t = of_array(a, taken);
+    if (!t) {
+        free(taken);
+        return NULL;
+    }
+    if (!readonly && !py_show(t)) {
+        fac_tensor_free(t);
+        return NULL;
+    }
+    *taken = how;
+    taken->shown = readonly ? NULL : t;
+    return t;
+}
+
 static PyObject *take(PyObject *capsule) {
     fac_tensor *t = NULL;
     bool readonly = false;
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         Versioned *v = PyCapsule_GetPointer(capsule, "dltensor_versioned");
         readonly = v->flags & READ_ONLY;
-        t = of_array(&v->array, v->deleter ? release_now : nothing, v);
+        t = over(&v->array, (Taken){ .now = v }, readonly);
         if (t) PyCapsule_SetName(capsule, "used_dltensor_versioned");
     } else if (PyCapsule_IsValid(capsule, "dltensor")) {
         Managed *m = PyCapsule_GetPointer(capsule, "dltensor");
-        t = of_array(&m->array, m->deleter ? release_old : nothing, m);
+        t = over(&m->array, (Taken){ .old = m }, false);
         if (t) PyCapsule_SetName(capsule, "used_dltensor");
     } else
         PyErr_SetString(PyExc_TypeError, "a capsule of DLPack that nobody took yet was expected");

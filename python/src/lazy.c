@@ -6,7 +6,8 @@
 static _Thread_local enum { LAZY_UNSAID, LAZY_OFF, LAZY_ON } said; /* by this thread */
 static bool on_at_first; /* where a thread says nothing: FACULA_LAZY */
 static uint64_t epoch =
-    1; /* grows with each flush: leaves are given anew, for their memory may have been written */
+    1;                 /* grows with each flush: leaves of memory that is shown are given anew */
+static char read_mark; /* the user of a value whose contents a Tensor has */
 
 bool py_lazy_on(void) { return said == LAZY_UNSAID ? on_at_first : said == LAZY_ON; }
 
@@ -31,6 +32,7 @@ fac_tensor *py_value(PyObject *o) {
         fac_tensor_free(t); /* another thread was faster */
     else
         x->t = t;
+    if (x->lazy) fac_lazy_set_user(x->lazy, &read_mark);
     return x->t;
 }
 
@@ -42,18 +44,31 @@ static fac_recorder *recorder(DeviceObject *device) {
     return d->recorder;
 }
 
+/* Does x go on as what the recorder knows it by?  A leaf whose memory was shown since may have
+ * other contents: then what was made from it is made anew. */
+static bool goes_on(TensorObject *x, const fac_recorder *r) {
+    if (!x->lazy || fac_lazy_recorder(x->lazy) != r) return false;
+    if (!x->t) return fac_lazy_user(x->lazy) != &read_mark;
+    if (!x->epoch || x->epoch == epoch) return x->epoch;
+    uint64_t ended;
+    if (py_is_shown(x->t, &ended)) return false;
+    if (ended == x->ended) return true;
+    fac_tensor_data(x->t); /* a device's are newer than what was shown */
+    fac_tensor_touch(x->t);
+    return false;
+}
+
 /* Borrowed: what the recorder knows x by. */
 static fac_lazy *operand(TensorObject *x, fac_recorder *r) {
     fac_error err;
-    bool pending = x->lazy && !x->t;
-    if (x->lazy && (pending || x->epoch == epoch) && fac_lazy_recorder(x->lazy) == r)
-        return x->lazy;
+    if (goes_on(x, r)) return x->lazy;
     if (!py_value((PyObject *)x)) return NULL;
     fac_lazy *made;
     if (fac_lazy_of(r, x->t, &made, &err)) return (fac_lazy *)py_raise(&err);
     fac_lazy_free(x->lazy);
     x->lazy = made;
     x->epoch = epoch;
+    py_is_shown(x->t, &x->ended);
     return made;
 }
 

@@ -57,7 +57,8 @@ DeviceObject *py_device_from(PyObject *o);
 typedef struct TensorObject {
     PyObject_HEAD fac_tensor *t; /* NULL: not computed yet, see lazy.c  */
     fac_lazy *lazy; /* what was recorded, or a leaf of the segment `epoch`; may be NULL */
-    uint64_t epoch;
+    uint64_t epoch; /* 0: lazy is what was recorded */
+    uint64_t ended; /* of the leaf: py_is_shown     */
     DeviceObject *device; /* borrowed: where its results are computed; NULL: the cpu    */
     PyObject *grad;       /* a Tensor, or NULL */
     PyObject *node;       /* what made it: a Node or an object of Python's; NULL: a leaf */
@@ -76,6 +77,14 @@ TensorObject *py_tensor(fac_tensor *t, DeviceObject *device); /* takes the refer
 TensorObject *py_tensor_from(PyObject *o, fac_dtype dtype, bool copy);
 
 TensorObject *py_alias(TensorObject *x); /* the same value, without its history */
+
+/* ---- shown.c: memory that may be written from outside ---- */
+
+/* One more shows the memory of t; false: an exception. */
+bool py_show(const fac_tensor *t);
+void py_hide(const fac_tensor *t); /* one less, after py_show */
+/* Is it shown now?  ended: changes whenever somebody stopped showing it. */
+bool py_is_shown(const fac_tensor *t, uint64_t *ended);
 
 /* ---- lazy.c: calls that are recorded, and computed on the first read ---- */
 

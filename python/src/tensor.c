@@ -28,6 +28,7 @@ TensorObject *py_alias(TensorObject *x) {
     TensorObject *y = py_tensor(x->t ? fac_tensor_retain(x->t) : NULL, x->device);
     if (y && x->lazy) y->lazy = fac_lazy_retain(x->lazy);
     if (y) y->epoch = x->epoch;
+    if (y) y->ended = x->ended;
     return y;
 }
 
@@ -301,6 +302,7 @@ static PyObject *become(PyObject *o, PyObject *from) {
         self->t = with->t ? fac_tensor_retain(with->t) : NULL;
         self->lazy = with->lazy ? fac_lazy_retain(with->lazy) : NULL;
         self->epoch = with->epoch;
+        self->ended = with->ended;
         fac_tensor_free(old);
         fac_lazy_free(recorded);
     }

@@ -11,7 +11,7 @@ fac_leaf_kind fac_leaf_role(const fac_lazy *leaf) {
     case FAC_MADE_NUMBER:
         return FAC_LEAF_IS_NUMBER;
     default:
-        return leaf->bound ? FAC_LEAF_IS_STATE : FAC_LEAF_IS_INPUT;
+        return leaf->weight ? FAC_LEAF_IS_STATE : FAC_LEAF_IS_INPUT;
     }
 }
 

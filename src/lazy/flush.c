@@ -7,7 +7,7 @@
 
 /* What a node holds in a program's graphs and steps, as measured over steps of training (9 to 13
  * KB on the CPU); states count nothing: they are the caller's. */
-enum { NODE_BYTES = 12 << 10, UNCHANGED = 2 };
+enum { NODE_BYTES = 12 << 10 };
 
 /* ---- what is wanted ---- */
 
@@ -52,32 +52,13 @@ static fac_status place_assigned(fac_recorder *r, fac_error *err) {
     fac_value *v;
     for (size_t i = 0; i < r->nassigned; i++) {
         fac_lazy *state = r->assigned[i];
-        state->bound = true;
         FAC_TRY(fac_segment_leaf(state, &v, err));
         FAC_TRY(fac_segment_leaf(state->made->next, &v, err));
     }
     return FAC_OK;
 }
 
-/* ---- inputs and states ---- */
-
-/* What came unchanged through two flushes is taken for a weight, and for an input again once its
- * contents change. */
-static void classify(fac_lazy *x) {
-    if (x->made->kind == FAC_MADE_STATE) x->bound = true;
-    if (x->made->kind == FAC_MADE_STATE || !x->tensor || x->made->kind == FAC_MADE_INTS) return;
-    const uint64_t version = fac_tensor_version(x->tensor);
-    const bool same = x->seen && x->version == version;
-    if (x->seen && !same) {
-        if (x->bound) fac_family_unbind(x->made->r, x->tensor);
-        x->moved = true;
-        x->bound = false;
-    }
-    x->version = version;
-    if (same && !x->moved && x->seen >= UNCHANGED && fac_tensor_contiguous(x->tensor))
-        x->bound = true;
-    x->seen++;
-}
+/* ---- keys ---- */
 
 /* What is computed, but not of which states. */
 static fac_hash structure_of(fac_recorder *r, const fac_outputs *outs) {
@@ -143,9 +124,8 @@ static void unplan(fac_recorder *r, fac_family *f) {
     f->bytes = 0;
 }
 
-static fac_status program_for(fac_recorder *r, const fac_outputs *outs, fac_tensor **in,
-                              fac_family **out, fac_error *err) {
-    const fac_hash key = key_of(r, structure_of(r, outs));
+static fac_status program_for(fac_recorder *r, const fac_outputs *outs, fac_hash key,
+                              fac_tensor **in, fac_family **out, fac_error *err) {
     int n;
     fac_family *f = fac_family_find(r, key);
     if (!f) FAC_TRY(fac_family_new(r, key, fac_numbers_count(r), &f, err));
@@ -176,7 +156,7 @@ static void deliver(fac_recorder *r, const fac_outputs *outs, fac_tensor **resul
     for (size_t i = 0; i < outs->n; i++) fac_tensor_free(result[i]);
 }
 
-static fac_status run(fac_recorder *r, const fac_outputs *outs, fac_error *err) {
+static fac_status run(fac_recorder *r, const fac_outputs *outs, fac_hash key, fac_error *err) {
     enum { FEW = 64 };
     fac_tensor *few[FEW], **in = few;
     fac_family *f;
@@ -187,7 +167,7 @@ static fac_status run(fac_recorder *r, const fac_outputs *outs, fac_error *err) 
         fac_tensor *target = outs->cell[i]->target;
         result[i] = target ? fac_tensor_retain(target) : NULL;
     }
-    fac_status status = program_for(r, outs, in, &f, err);
+    fac_status status = program_for(r, outs, key, in, &f, err);
     if (!status) status = fac_program_run(f->program, in, result, err);
     if (!status) deliver(r, outs, result);
     for (size_t i = 0; status && i < outs->n; i++) fac_tensor_free(outs->cell[i]->target);
@@ -200,9 +180,10 @@ static fac_status compute(fac_recorder *r, fac_outputs *outs, fac_error *err) {
     FAC_TRY(place_assigned(r, err));
     FAC_TRY(collect(r, outs, err));
     if (!outs->n && !r->nassigned) return FAC_OK;
-    for (size_t i = 0; i < r->nleaves; i++) classify(r->leaves[i]);
+    const fac_hash structure = structure_of(r, outs);
+    FAC_TRY(fac_leaf_find_weights(r, structure, err));
     r->stat.flushes++;
-    return run(r, outs, err);
+    return run(r, outs, key_of(r, structure), err);
 }
 
 /* A segment that the user stopped stays as it was recorded, for another time: nothing is lost by

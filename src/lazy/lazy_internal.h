@@ -43,9 +43,9 @@ struct fac_lazy {
     fac_type type;
     void *user;
     bool requires;      /* a gradient                                              */
-    bool bound, moved;  /* programs are bound to it; contents changed under it     */
-    unsigned seen;      /* how many flushes read it at this...                     */
-    uint64_t version;   /* ...version of its storage                               */
+    bool bound;         /* programs are, or were, bound to it                      */
+    bool weight;        /* the segment's is                                        */
+    uint64_t serial;    /* as a leaf; 0: not looked at yet (leaf_weights.c)             */
     uint32_t nexts;     /* states it was assigned to                               */
     fac_tensor *target; /* of the caller's: the contents go there                  */
 };
@@ -154,6 +154,7 @@ struct fac_recorder {
     fac_keys singles; /* programs of one op                                      */
     fac_keys saves;   /* what gradients read                                     */
     fac_keys forms;   /* which numbers changed in segments of the same ops       */
+    fac_keys weights; /* which leaves came unchanged to the same segment         */
     fac_recorder_stat stat;
 };
 
@@ -279,6 +280,10 @@ void fac_calls_drop(fac_recorder *r);
 
 /* ---- flush.c ---- */
 fac_status fac_flush_held(fac_recorder *r, fac_error *err);
+
+/* ---- leaf_weights.c ---- */
+/* Which leaves of a segment of this structure its program is bound to. */
+fac_status fac_leaf_find_weights(fac_recorder *r, fac_hash structure, fac_error *err);
 
 /* ---- compile.c ---- */
 /* One leaf of a segment, as its program takes it. */

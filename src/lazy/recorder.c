@@ -46,6 +46,7 @@ void fac_recorder_free(fac_recorder *r) {
     fac_keys_free(&r->singles);
     fac_keys_clear(&r->saves, fac_release);
     fac_keys_clear(&r->forms, fac_release);
+    fac_keys_clear(&r->weights, fac_release);
     fac_release(r->trash);
     fac_release(r->pending);
     fac_release(r->leaves);

@@ -187,7 +187,8 @@ fac_lazy *fac_lazy_retain(fac_lazy *x) {
 /* Nothing here but a tensor: nobody else can reach it. */
 static bool is_simple(const fac_made *m) {
     return !atomic_load(&m->pending) && !m->pooled && !m->nin && !m->next && !m->room &&
-           !m->failure && m->kind != FAC_MADE_STATE && !m->release && !m->cell[0].value;
+           !m->failure && m->kind != FAC_MADE_STATE && !m->release && !m->cell[0].value &&
+           !m->cell[0].bound;
 }
 
 void fac_lazy_free(fac_lazy *x) {

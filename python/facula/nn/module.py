@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from .. import _facula, autograd
 from .._facula import Tensor
+from ..create import tensor
 
 
 M = TypeVar("M", bound="Module")
@@ -348,4 +349,4 @@ class Module:
 
 
 def _value(x: Any) -> Tensor:
-    return x if isinstance(x, Tensor) else Tensor(x.detach().numpy() if hasattr(x, "detach") else x)
+    return x if isinstance(x, Tensor) else tensor(x.detach().numpy() if hasattr(x, "detach") else x)    # a copy, as PyTorch makes
