@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import functional as T
+from ... import _facula, functional as T
 from ..._facula import Tensor
 from ...autograd import no_grad
 from ...promote import cast
