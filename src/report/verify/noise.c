@@ -186,7 +186,9 @@ bool fac_noise_matters(const fac_graph *g) {
     for (const fac_node *n = g->first; n; n = n->next) {
         const int rule = n->op->rounding.rule;
         const bool unknown = rule == FAC_ROUND_NONE && rounds(n);
-        if (n->body[0] || rule == FAC_ROUND_WHOLE || unknown || jumps(n)) return true;
+        if (rule == FAC_ROUND_WHOLE || unknown || jumps(n)) return true;
+        for (int k = 0; k < 2; k++)
+            if (n->body[k] && fac_noise_matters(n->body[k])) return true;
     }
     return false;
 }
