@@ -267,7 +267,7 @@ static fac_status judge_spreads(data *d, int round, int r, const fac_verdict *be
 }
 
 /* What jumps in a large model is worth many runs of it; rounding of what does not is small. */
-static bool may_be_tied(const data *d) {
+bool fac_data_may_be_tied(const data *d) {
     return fac_macs(d->wide[0]) + fac_macs(d->wide[1]) < SMALL || fac_noise_matters(d->wide[0]) ||
            fac_noise_matters(d->wide[1]);
 }
@@ -278,7 +278,7 @@ static fac_status excuse_ties(data *d, int round, int r, const fac_verdict *befo
     fac_verdict *v = d->t->v;
     fac_error *err = d->t->err, own = { 0 };
     const fac_verdict claimed = *v;
-    if (!*differs || given_tolerance(d->t) || !may_be_tied(d)) return FAC_OK;
+    if (!*differs || given_tolerance(d->t) || !fac_data_may_be_tied(d)) return FAC_OK;
     d->t->err = &own;
     fac_status status = judge_spreads(d, round, r, before, was_slight, differs);
     d->t->err = err;

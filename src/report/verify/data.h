@@ -29,6 +29,8 @@ fac_status fac_data_run(fac_data_trial *d, int first, int rounds);
 void fac_data_drop(fac_data_trial *d);
 /* Output k of round r, of those that ran. */
 const fac_tensor *fac_data_result(const fac_verify_side *s, int r, size_t k);
+/* Whether rounding may decide what differs, and runs with noise are worth their time. */
+bool fac_data_may_be_tied(const fac_data_trial *d);
 /* The largest finite size of its numbers. */
 double fac_data_largest(const fac_tensor *t);
 

@@ -101,8 +101,7 @@ static fac_status sure_changes(look *l, int r, int s, bool *differs) {
     const fac_verdict before = *t->v;
     fac_error *err = t->err, own = { 0 };
     FAC_TRY(changes(l, r, s, differs));
-    if (!*differs || !(fac_noise_matters(t->a.graph) || fac_noise_matters(t->b.graph)))
-        return FAC_OK;
+    if (!*differs || !fac_data_may_be_tied(l->d)) return FAC_OK;
     *t->v = before;
     *differs = false;
     t->err = &own;
