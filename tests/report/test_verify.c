@@ -167,11 +167,7 @@ static void the_first_difference_is_named(void **state) {
         "output y = d\n"
     };
     fac_graph *g[2] = { NULL };
-    for (int k = 0; k < 2; k++) {
-        FILE *f = fmemopen((void *)(uintptr_t)texts[k], strlen(texts[k]), "r");
-        OK(fac_graph_read(f, &g[k], &err));
-        fclose(f);
-    }
+    for (int k = 0; k < 2; k++) g[k] = graph_of(texts[k]);
     for (int mode = 0; mode < MODES; mode++) {
         const fac_verdict v = judge(g[0], g[1], (fac_verify_mode)mode);
         assert_int_equal(v.same, FAC_DIFFERENT);
@@ -291,11 +287,7 @@ static void given_inputs_say_the_sizes(void **state) {
         "10)\noutput p = a\noutput q = c\n"
     };
     fac_graph *g[2] = { NULL };
-    for (int k = 0; k < 2; k++) {
-        FILE *f = fmemopen((void *)(uintptr_t)texts[k], strlen(texts[k]), "r");
-        OK(fac_graph_read(f, &g[k], &err));
-        fclose(f);
-    }
+    for (int k = 0; k < 2; k++) g[k] = graph_of(texts[k]);
     fac_tensor *in[2] = { NULL };
     OK(fac_tensor_new(NULL, FAC_F32, fac_shape(3, 4), &in[0], &err));
     OK(fac_tensor_new(NULL, FAC_F32, fac_shape(3, 1), &in[1], &err));

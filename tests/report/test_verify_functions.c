@@ -3,19 +3,11 @@
 
 /* ---- functions ---- */
 
-static fac_graph *read_text(const char *text) {
-    fac_graph *g = NULL;
-    FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
-    if (fac_graph_read(f, &g, &err)) fail_msg("%s: %s", text, err.text);
-    fclose(f);
-    return g;
-}
-
 /* One line of an input x, as a model. */
 static fac_graph *line_model(const char *line) {
     char text[400];
     snprintf(text, sizeof text, "input x f32[2,6,4]\n%s\noutput z = y\n", line);
-    return read_text(text);
+    return graph_of(text);
 }
 
 /* nonzero counts: the second operand is how many there are. */
@@ -26,7 +18,7 @@ static fac_graph *counted_model(const char *lines) {
              "input x f32[2,6,4]\n%.*sc = cast(%.1s) to=bool\nn = cast(c) to=i64\nk = sum(n, -)\n"
              "y = nonzero(%.1s, k)\noutput z = y\n",
              (int)(strstr(lines, "y = nonzero") - lines), lines, of, of);
-    return read_text(text);
+    return graph_of(text);
 }
 
 typedef struct two {
@@ -152,7 +144,7 @@ static void zeros_prove_nothing(void **state) {
         "input x f32[2,4]\nparam w f32[3,4]\nparam b f32[3]\ny = linear(x, w, b)\noutput z = y\n",
         "input x f32[2,4]\nparam w f32[3,4]\ny = linear(x, w, -)\noutput z = y\n"
     };
-    fac_graph *a = read_text(texts[0]), *b = read_text(texts[1]);
+    fac_graph *a = graph_of(texts[0]), *b = graph_of(texts[1]);
     for (int mode = 0; mode < MODES; mode++) {
         if (mode == FAC_VERIFY_BOUND) continue;
         const fac_verdict v = judge(a, b, (fac_verify_mode)mode);

@@ -5,18 +5,10 @@
 #include "facula/onnx.h"
 #include "passes/passes.h"
 
-static fac_graph *read_text(const char *text) {
-    fac_graph *g = NULL;
-    FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
-    if (fac_graph_read(f, &g, &err)) fail_msg("%s: %s", text, err.text);
-    fclose(f);
-    return g;
-}
-
 static fac_graph *line_model(const char *lines) {
     char text[600];
     snprintf(text, sizeof text, "input x f32[8]\n%s\noutput z = y\n", lines);
-    return read_text(text);
+    return graph_of(text);
 }
 
 /* x / 0.1, and 10 x with a factor that is one bit off: of 0.25 they make 2.5, which becomes 2, and

@@ -3,6 +3,7 @@
 #define FACULA_TESTS_VERIFY_CHECK_H
 #include <math.h>
 #include "device_check.h"
+#include "graph_of.h"
 #include "base/rng.h"
 #include "facula/edit.h"
 #include "graph/graph_internal.h"

@@ -3,15 +3,7 @@
 #ifndef FACULA_TESTS_CODES_CHECK_H
 #define FACULA_TESTS_CODES_CHECK_H
 #include "bits_check.h"
-
-static inline fac_graph *graph_of(const char *text) {
-    fac_graph *g;
-    fac_error err = { 0 };
-    FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
-    if (fac_graph_read(f, &g, &err)) fail_msg("%s\n%s", err.text, text);
-    fclose(f);
-    return g;
-}
+#include "graph_of.h"
 
 /* Codes have nothing after their last channel. */
 static inline void fill_codes(fac_tensor *t, uint64_t *s, int channels) {

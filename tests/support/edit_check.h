@@ -4,14 +4,7 @@
 #define FACULA_TESTS_EDIT_CHECK_H
 #include "graph_check.h"
 #include "device_check.h"
-
-static inline fac_graph *graph_of(const char *text) {
-    FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
-    fac_graph *g = NULL;
-    OK(fac_graph_read(f, &g, &err));
-    fclose(f);
-    return g;
-}
+#include "graph_of.h"
 
 static inline char *text_of(const fac_graph *g) {
     char *text = NULL;
