@@ -26,9 +26,10 @@ static inline bool fac_mark_begins(const char *s, size_t n, const char *mark) {
  */
 static inline size_t fac_mark_find(const char *s, size_t n, const char *mark, bool whole) {
     const size_t m = strlen(mark);
-    for (size_t at = 0; at < n; at++) {
-        const size_t left = n - at < m ? n - at : m;
-        if ((left == m || !whole) && !memcmp(s + at, mark, left)) return at;
+    const char *end = s + n;
+    for (const char *at = s; at < end && (at = memchr(at, *mark, (size_t)(end - at))); at++) {
+        const size_t rest = (size_t)(end - at), left = rest < m ? rest : m;
+        if ((left == m || !whole) && !memcmp(at, mark, left)) return (size_t)(at - s);
     }
     return n;
 }
