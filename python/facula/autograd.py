@@ -166,7 +166,7 @@ class RemovableHandle:
 
 
 def callable_or_error(hook: Any) -> None:
-    """A hook is called later, where nobody would know who gave it."""
+    """A hook is called later, when an error no longer shows where it was given."""
     if not callable(hook):
         raise TypeError(f"a hook is something to call, not {hook!r}")
 
@@ -224,7 +224,7 @@ class FunctionContext:
         self._fixed = {id(t) for t in tensors}
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Does backward get zeros (the default) or None for results that nobody used?"""
+        """Does backward get zeros (the default) or None for unused results?"""
         self.materialize_grads = value
 
 

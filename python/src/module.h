@@ -56,9 +56,9 @@ DeviceObject *py_device_from(PyObject *o);
 
 typedef struct TensorObject {
     PyObject_HEAD fac_tensor *t; /* NULL: not computed yet, see lazy.c  */
-    fac_lazy *lazy; /* what was recorded, or a leaf of the segment `epoch`; may be NULL */
-    uint64_t epoch; /* 0: lazy is what was recorded */
-    uint64_t ended; /* of the leaf: py_is_shown     */
+    fac_lazy *lazy;       /* what was recorded, or a leaf of the segment `epoch`; may be NULL */
+    uint64_t epoch;       /* 0: lazy is what was recorded */
+    uint64_t ended;       /* of the leaf: py_is_shown     */
     DeviceObject *device; /* borrowed: where its results are computed; NULL: the cpu    */
     PyObject *grad;       /* a Tensor, or NULL */
     PyObject *node;       /* what made it: a Node or an object of Python's; NULL: a leaf */
@@ -83,7 +83,7 @@ TensorObject *py_alias(TensorObject *x); /* the same value, without its history 
 /* One more shows the memory of t; false: an exception. */
 bool py_show(const fac_tensor *t);
 void py_hide(const fac_tensor *t); /* one less, after py_show */
-/* Is it shown now?  ended: changes whenever somebody stopped showing it. */
+/* Whether its memory is shown now.  ended: changes each time a view of it ends. */
 bool py_is_shown(const fac_tensor *t, uint64_t *ended);
 
 /* ---- lazy.c: calls that are recorded, and computed on the first read ---- */

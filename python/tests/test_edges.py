@@ -86,7 +86,7 @@ def test_sizes_of_what_has_no_elements():
         fac.tensor(1.0).unflatten(0, (1, 1))
 
 
-# ---- words, where somebody tries something wrong ----
+# ---- words, of errors ----
 
 @pytest.mark.parametrize("call, kind, message", [
     (lambda: fac.ones(2).to("gpu"), TypeError, r"to\('gpu'\): neither a dtype .* nor a device"),

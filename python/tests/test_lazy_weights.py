@@ -63,7 +63,7 @@ def test_arrays_write_into_weights(net):
     shown *= 3
     del shown
     gc.collect()
-    step(net, 30)                                   # written between two steps, and nobody has it any more
+    step(net, 30)                                   # written between two steps, through an array that is gone now
     bound(net, 40)
     step(net, 50)
 

@@ -7,7 +7,7 @@
 
 /* Where an answer of a model may begin. */
 typedef enum fac_thought_form {
-    FAC_THOUGHT_NONE, /* with its text: its chat template knows no thoughts, or nobody asks */
+    FAC_THOUGHT_NONE, /* with its text: the template knows no thoughts, or they stay in the text */
     FAC_THOUGHT_TAGS, /* with <think> */
     FAC_THOUGHT_OPEN  /* within a thought: the prompt ends with <think> */
 } fac_thought_form;

@@ -26,7 +26,7 @@ static bool read_name(const char *s, size_t n, const char *mark, size_t *at,
     return true;
 }
 
-/* The types of a tool's parameters, by their names; NULL: nobody said. */
+/* The types of a tool's parameters, by their names; NULL: not given. */
 static const cJSON *properties_of(const cJSON *tools, const char *name) {
     const cJSON *x;
     cJSON_ArrayForEach(x, tools) {
@@ -39,7 +39,7 @@ static const cJSON *properties_of(const cJSON *tools, const char *name) {
     return NULL;
 }
 
-/* Whether it may be a text, or nobody said what it is. */
+/* Whether it may be a text; what has no type is one. */
 static bool is_text(const cJSON *of) {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(of, "type"), *x;
     if (!of) return true;

@@ -119,7 +119,7 @@ static bool cut_in_a_page(const unsigned char *p, size_t size) {
     return size > at && size - at < HEAD && !memcmp(p + at, "OggS", size - at < 4 ? size - at : 4);
 }
 
-/* A FLAC file says how many frames it has; of a stream, whose end nobody knew, libsndfile says
+/* A FLAC file says how many frames it has; of a stream of unknown length, libsndfile says
  * INT64_MAX. */
 static fac_status whole(const void *bytes, size_t size, const info *i, const char *name,
                         fac_sound *s, fac_error *err) {

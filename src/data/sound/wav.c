@@ -28,7 +28,7 @@ static fac_status lie(const wav *w, const char *id, const char *what, fac_error 
     return fac_raise(err, FAC_E_FORMAT, "%s: chunk \"%s\": %s", w->name, id, what);
 }
 
-/* Whether the size is a stream's, whose end nobody knew. */
+/* Whether the size is that of a stream of unknown length. */
 static bool open_ended(const wav *w, const chunk *c, uint64_t rest) {
     if (w->large && c->size == 0xFFFFFFFF) return false;
     return c->size == 0xFFFFFFFF || (c->size == 0 && rest > 0);
