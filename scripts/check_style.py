@@ -11,6 +11,8 @@
     paths    comments and documents that name a file of this repository which is not there
     merges   lines that a merge left where two sides disagreed
     folders  more than 40 files in one folder, but for src/ops, where each file is a noun
+    restrict `restrict` in a function that a kernel calls: inlined, it leaves a mark that the simulator of OpenCL cannot run;
+             the kernel's own parameters carry it.  Files for NVIDIA alone are never simulated
 
     python3 scripts/check_style.py [--list KIND] [--update]
 
@@ -85,6 +87,13 @@ def lost_paths(name, text, is_code):
             or name.endswith(".md") and not NAMES.issuperset(NAME.findall(line))]
 
 
+def restricted_helpers(text):
+    """The lines of kernels' source where a function that is no kernel says `restrict`; macros make kernels."""
+    text = re.sub(r"/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S | re.M)
+    return [text.count("\n", 0, m.start()) + 1 for m in re.finditer(r"\brestrict\b", text)
+            if not re.search(r"\bkernel\b", re.split(r"[;{}]", text[:m.start()])[-1])]
+
+
 def kinds(line):
     code = plain(line)
     if len(line) > MOST:
@@ -157,7 +166,7 @@ def is_solver(name):
 
 def main():
     show = sys.argv[sys.argv.index("--list") + 1] if "--list" in sys.argv else None
-    counts = dict.fromkeys(["long", "joined", "nested", "words", "files", "rates", "paths", "merges", "folders"], 0)
+    counts = dict.fromkeys(["long", "joined", "nested", "words", "files", "rates", "paths", "merges", "folders", "restrict"], 0)
 
     def found(kind, name, number, line):
         counts[kind] += 1
@@ -186,9 +195,11 @@ def main():
             continue
         if len(lines) > LINES and not name.endswith(DATA):
             found("files", name, len(lines), f"{len(lines)} lines")
-        for number, text in statements(lines):
-            if is_joined(text):
-                found("joined", name, number, text)
+        for number in restricted_helpers(text) if name.endswith(".cl") and "/nvidia/" not in name else []:
+            found("restrict", name, number, lines[number - 1])
+        for number, statement in statements(lines):
+            if is_joined(statement):
+                found("joined", name, number, statement)
         for number, line in enumerate(lines, 1):
             for kind in kinds(line):
                 found(kind, name, number, line)

@@ -4,8 +4,8 @@
  * first is waited for. */
 #define TAPS (KR * KS)
 enum { AT_ONCE = 8 };
-static inline void bring_taps(local float *taps, global const MEMORY(IN) *restrict w, long from,
-                              int wide, int base, int channels) {
+static inline void bring_taps(local float *taps, global const MEMORY(IN) * w, long from, int wide,
+                              int base, int channels) {
     for (int first = get_local_id(0); first < wide * TAPS; first += AT_ONCE * GROUP) {
         float v[AT_ONCE];
         UNROLL
