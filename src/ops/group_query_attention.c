@@ -124,6 +124,15 @@ static fac_value *cached(const reader *r, fac_value *past, fac_value *x) {
     return fac_cache_write(past, x, r->past);
 }
 
+/* The bias of scores, for all rows of the cache. */
+static fac_value *filled(const reader *r, fac_value *k) {
+    fac_value *bias = r->in[BIAS];
+    fac_value *more = fac_sub(size_along(k, 2), size_along(bias, bias->type.dims.n - 1));
+    fac_value *pads[] = { fac_ints(r->g, fac_shape(0)), more };
+    return fac_pad(bias, fac_concat(pads, 2, 0), fac_number(r->g, bias->type.dtype, -INFINITY),
+                   fac_ints(r->g, fac_shape(-1)), FAC_PAD_CONSTANT);
+}
+
 /* What each query sees, B,1,S,T, and room for one key more in front: that of the sink. */
 static fac_value *with_sink(const reader *r, fac_value *q, fac_value *k, fac_value *v,
                             const fac_attention_opts *o) {
@@ -135,7 +144,7 @@ static fac_value *with_sink(const reader *r, fac_value *q, fac_value *k, fac_val
         fac_add(fac_reshape(r->past, fac_shape(-1, 1, 1, 1)), fac_unsqueeze(step, fac_shape(1)));
     fac_value *seen = fac_less_or_equal(keys, at);
     if (o->window) seen = fac_and(seen, fac_greater(keys, fac_sub(at, whole(r, o->window))));
-    fac_value *score = r->in[BIAS] ? r->in[BIAS] : fac_number(r->g, t, 0);
+    fac_value *score = r->in[BIAS] ? filled(r, k) : fac_number(r->g, t, 0);
     score = fac_where(seen, score, fac_number(r->g, t, -INFINITY));
     fac_value *sink =
         r->in[SINK] ? fac_reshape(r->in[SINK], fac_shape(1, -1, 1, 1)) : fac_number(r->g, t, 0);
