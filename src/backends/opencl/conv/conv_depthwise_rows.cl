@@ -78,8 +78,10 @@ kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void depthwise_rows(
             }
         }
         UNROLL
-        for (int i = 0; i < BEGUN + TP; i++) UNROLL
-        for (int j = 0; j < TQ; j++)
-            sum[i][j] = i < BEGUN ? sum[i + TP < BEGUN + TP ? i + TP : 0][j] : (float4)0;
+        for (int i = 0; i < BEGUN; i++) UNROLL
+        for (int j = 0; j < TQ; j++) sum[i][j] = sum[i + TP][j];
+        UNROLL
+        for (int i = BEGUN; i < BEGUN + TP; i++) UNROLL
+        for (int j = 0; j < TQ; j++) sum[i][j] = (float4)0;
     }
 }

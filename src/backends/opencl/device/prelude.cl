@@ -64,8 +64,8 @@
 
 /* A NaN in either wins; mod has the sign of the divisor, rem that of the dividend. */
 #define FAC_REAL(T) \
-    static inline T fac_max_##T(T x, T y) { return x > y ? x : x == x ? y : x; } \
-    static inline T fac_min_##T(T x, T y) { return x < y ? x : x == x ? y : x; } \
+    static inline T fac_max_##T(T x, T y) { return x > y || x != x ? x : y; } \
+    static inline T fac_min_##T(T x, T y) { return x < y || x != x ? x : y; } \
     static inline T fac_div_##T(T x, T y) { return x / y; } \
     static inline T fac_rem_##T(T x, T y) { return fmod(x, y); } \
     static inline T fac_mod_##T(T x, T y) { \
@@ -183,7 +183,8 @@ static inline ulong fac_pow_ulong(ulong x, ulong y) {
 static inline long fac_max_long(long x, long y) { return x > y ? x : y; }
 static inline long fac_min_long(long x, long y) { return x < y ? x : y; }
 static inline long fac_div_long(long x, long y) {
-    return y == -1 ? (long)(0 - (ulong)x) : y ? x / y : 0;
+    if (y == 0) return 0;
+    return y == -1 ? (long)(0 - (ulong)x) : x / y;
 }
 static inline long fac_rem_long(long x, long y) { return y == 0 || y == -1 ? 0 : x % y; }
 static inline long fac_mod_long(long x, long y) {
@@ -195,7 +196,8 @@ static inline long fac_shl_long(long x, long y) { return (long)fac_shl_ulong((ul
 static inline long fac_shr_long(long x, long y) { return x >> ((ulong)y < 64 ? y : 63); }
 static inline long fac_pow_long(long x, long y) {
     if (y >= 0) return (long)fac_pow_ulong((ulong)x, (ulong)y);
-    return x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0;
+    if (x == -1) return y & 1 ? -1 : 1;
+    return x == 1;
 }
 
 /* Towards zero, modulo 2^64; NaN and infinity give 0. */

@@ -48,6 +48,7 @@ void fac_nv_attention_types(const fac_nv_attention *a, fac_text *to) {
     const fac_dtype mask = a->mask.type == FAC_NONE ? FAC_F32 : a->mask.type;
     fac_text_print(to, "#define KIND %s\n#define X %s\n#define M %s\n", names[a->mode],
                    fac_cl_tag(a->dtype), fac_cl_tag(mask));
+    if (mask == FAC_BOOL) fac_text_add(to, "#define BOOLS\n");
     if (a->dtype != FAC_F32) fac_text_add(to, "#define SAME\n");
     if (a->mode == FAC_NV_3XTF32) fac_text_add(to, "#define SPLIT\n");
 }
@@ -55,7 +56,6 @@ void fac_nv_attention_types(const fac_nv_attention *a, fac_text *to) {
 void fac_nv_attention_forms(const fac_nv_attention *a, fac_text *to) {
     if (a->causal) fac_text_add(to, "#define CAUSAL\n");
     if (a->mask.type != FAC_NONE) fac_text_add(to, "#define MASKED\n");
-    if (a->mask.type == FAC_BOOL) fac_text_add(to, "#define BOOLS\n");
     if (a->y.pairs) fac_text_add(to, "#define PAIRS\n");
     if (a->chunks) fac_text_add(to, "#define CHUNKS\n");
 }

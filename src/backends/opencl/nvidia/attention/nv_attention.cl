@@ -48,9 +48,10 @@ INLINE void ask_for_q(const args *a, uint to, global const MEMORY(X) *q, tile w,
         const int bytes = clamp(left, 0, 16);
         global const MEMORY(X) *from = q + (bytes ? p * PANEL + c * CHUNK : 0);
         for (int i = r; i < 64; i += 16) {
-            const int row = first + i;
-            nv_copy16(to + p * (64 * 128) + (i - r) * 128,
-                      from + (row < a->queries ? row : 0) * a->q_row, row < a->queries ? bytes : 0);
+            const bool there = first + i < a->queries;
+            const int row = there ? first + i : 0;
+            nv_copy16(to + p * (64 * 128) + (i - r) * 128, from + row * a->q_row,
+                      there ? bytes : 0);
         }
     }
 #else

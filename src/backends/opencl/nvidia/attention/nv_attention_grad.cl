@@ -108,4 +108,4 @@ INLINE void fetch(uint to, source s, int first, int n, uint b) {
 
 /* Blocks of BLOCK rows that begin before row n. */
 INLINE int blocks_before(int n) { return n <= 0 ? 0 : (n + BLOCK - 1) / BLOCK; }
-INLINE int between(int n, int least, int most) { return n < least ? least : n > most ? most : n; }
+INLINE int between(int n, int least, int most) { return n < least ? least : min(n, most); }

@@ -12,8 +12,7 @@ INLINE tile tile_of(const args *a, turn u) {
     const int G = (int)(a->H / a->ratio), blocks = ((int)a->queries + BLOCK - 1) / BLOCK;
     tile w = { place.x * 64 * GROUPS, place.y / G, place.y % G, 0, 0 };
 #ifdef CAUSAL
-    w.begin = (w.first - (int)a->before) / BLOCK;
-    w.begin = w.begin < 0 ? 0 : w.begin > blocks ? blocks : w.begin;
+    w.begin = between((w.first - (int)a->before) / BLOCK, 0, blocks);
 #endif
     w.each = blocks - w.begin;
     return w;

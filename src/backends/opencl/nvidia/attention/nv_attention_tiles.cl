@@ -143,7 +143,13 @@ INLINE void load_chunk(uint4 *v, global const MEMORY(X) *p, int n) {
 /* REGISTERS: of an item that multiplies; those that bring data are four warps that give most of
  * theirs away. */
 #define ITEMS (128 * (GROUPS + 1))
-#define LEAST (GROUPS == 3 ? 32 : REGISTERS > 232 ? 24 : 40)
+#if GROUPS == 3
+#define LEAST 32
+#elif REGISTERS > 232
+#define LEAST 24
+#else
+#define LEAST 40
+#endif
 #define LESS() asm volatile("//@alone\n"); NV_REGISTERS_LESS(LEAST)
 #define MORE() NV_REGISTERS_MORE(REGISTERS)
 

@@ -90,7 +90,7 @@ INLINE sight sight_of(const look *s, int m) {
  * outside). */
 INLINE void fill_taps(const look *s, local TAP *taps) {
     for (int i = get_local_id(0); i < TAPS_MOST; i += ITEMS) {
-        const int t2 = s->taps[2] ? s->taps[2] : 1, t1 = s->taps[1] ? s->taps[1] : 1;
+        const int t2 = max(s->taps[2], 1), t1 = max(s->taps[1], 1);
         const int c = i % t2, b = i / t2 % t1, a = i / t2 / t1;
         const int d = a * s->far[0], h = b * s->far[1], w = c * s->far[2];
         const int far = d * s->step[0] + h * s->step[1] + w * s->step[2];
@@ -135,7 +135,14 @@ INLINE uint load1_or_zero(global const XMEM *p, int there) {
 #endif
 
 #ifdef SPLIT
-#define AT_ONCE (SUMS <= 32 ? 4 : SUMS <= 64 ? 2 : 1)       /* parts that are read together */
+/* AT_ONCE: parts that are read together. */
+#if SUMS <= 32
+#define AT_ONCE 4
+#elif SUMS <= 64
+#define AT_ONCE 2
+#else
+#define AT_ONCE 1
+#endif
 #define SPLIT_PARAMS , global float *work, global uint *counters
 /* Parts of a tile go to memory; the group that comes last adds them all in their order.  false:
  * this one did not. */

@@ -29,7 +29,7 @@ INLINE void finish_pooled(const look *s, const ends *e, const float *sums, int r
         for (int k = 0; k < 4; k++) {
             const float near = sums[8 * q + 4 * (k / 2) + k % 2],
                         far = sums[8 * q + 4 * (k / 2) + k % 2 + 2];
-            v[k] = nv_larger(odd ? far : near, nv_of_lane(odd ? near : far, 4));
+            v[k] = nv_larger_of_lanes(near, far, odd, 4);
             v[k] = nv_larger(v[k], nv_of_lane(v[k], 8));
         }
         if (there) {

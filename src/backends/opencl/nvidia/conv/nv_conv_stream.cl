@@ -105,8 +105,12 @@ typedef struct {
 #if PHASES > 1
 /* By fields: a choice between structs would put them into memory. */
 INLINE axis axis_of(const axis a, const axis b, int second) {
-    return (axis){ a.in,     second ? b.out : a.out, second ? b.origin : a.origin,
-                   a.stride, second ? b.far : a.far, second ? b.taps : a.taps };
+    axis to = a;
+    to.out = second ? b.out : a.out;
+    to.origin = second ? b.origin : a.origin;
+    to.far = second ? b.far : a.far;
+    to.taps = second ? b.taps : a.taps;
+    return to;
 }
 
 /* What this tile of all is about, and which one of its phase it is. */
@@ -121,7 +125,9 @@ INLINE sizes phase_of(const sizes *all, int *tile) {
     s.first_part += rank * all->each_part;
     s.tall = axis_of(all->tall, all->tall1, s.row);
     s.wide = axis_of(all->wide, all->wide1, s.column);
-    s.w += (rank > 0 ? all->w1 : 0) + (rank > 1 ? all->w2 : 0) + (rank > 2 ? all->w3 : 0);
+    if (rank > 0) s.w += all->w1;
+    if (rank > 1) s.w += all->w2;
+    if (rank > 2) s.w += all->w3;
     return s;
 }
 #define TAKE(all, tile) const sizes own = phase_of(all, &tile), *const s = &own;

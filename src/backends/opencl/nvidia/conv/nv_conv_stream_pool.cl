@@ -52,7 +52,7 @@ INLINE void finish_pooled(const sizes *s, const ends *e, float sums[2][BN / 2], 
                 const int at = 8 * (q0 + q) + 4 * (k / 2) + k % 2;
                 const float near = nv_larger(sums[0][at], sums[1][at]),
                             far = nv_larger(sums[0][at + 2], sums[1][at + 2]);
-                v[k] = nv_larger(odd ? far : near, nv_of_lane(odd ? near : far, 4));
+                v[k] = nv_larger_of_lanes(near, far, odd, 4);
             }
             if (there && channel < s->rows) {
                 finish4(v, &with[q]);

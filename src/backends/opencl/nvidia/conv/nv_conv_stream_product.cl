@@ -45,7 +45,8 @@ INLINE void local_store4(uint at, const uint *v) {
 /* Waits for a stage of A and writes the low parts of its rows, of those that this consumer
  * multiplies: `low` bytes further on. */
 INLINE void split(const ring *a, uint low, int item) {
-    const int items = HALO ? 128 * CONSUMERS : 128, chunks = 8 * (HALO ? AROWS : OWN_ROWS);
+    const int items = HALO ? 128 * CONSUMERS : 128;
+    const int chunks = 8 * (HALO ? AROWS : OWN_ROWS);
     const int first = HALO ? item : item & 127;
     const uint from = (HALO ? a->base : a->at) + a->stage * A_BYTES;
     nv_barrier_wait(a->full + 8 * a->stage, a->parity);

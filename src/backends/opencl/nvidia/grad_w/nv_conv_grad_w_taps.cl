@@ -68,7 +68,8 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
         const int bound = mine ? (int)s.positions : end, tall = (int)s.tall, broad = (int)s.broad;
         const int high = mine ? (int)s.height : (int)s.high,
                   wide = mine ? (int)s.width : (int)s.wide;
-        const int up = mine ? (int)s.up : 0, left = mine ? (int)s.left : 0;
+        const int up = mine ? (int)s.up : 0,
+                  left = mine ? (int)s.left : 0;
         const int image_step = mine ? (int)s.x_image : (int)s.dy_image,
                   row_step = mine ? (int)s.x_row : (int)s.dy_row;
         const int column_step = mine ? (int)s.x_column : (int)s.dy_column;

@@ -25,7 +25,8 @@
  * 16 rows x 8 columns of the tile, of which numbers follow each other as they do in dw. */
 INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit, int number) {
     const int each_tap = ((int)s.channels + 63) / 64, turned = (int)s.turned, quad = unit / 8;
-    const int m = turned ? number % 16 : number / 8, n = turned ? number / 16 : number % 8;
+    const int m = turned ? number % 16 : number / 8,
+              n = turned ? number / 16 : number % 8;
     const int chunk_m = tile_m * 2 + unit % 8 / 4, chunk_n = tile_n * ACROSS + quad / 8;
     const int row = unit % 4 * 16 + m, column = quad % 8 * 8 + n, seen = turned ? chunk_m : chunk_n;
     return (place){ turned ? chunk_n * 64 + column : chunk_m * 64 + row, seen / each_tap,
@@ -104,7 +105,8 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
                   across = mine ? (int)s.across : 1;
         const int high = mine ? (int)s.height : (int)s.high,
                   wide = mine ? (int)s.width : (int)s.wide;
-        const int up = mine ? (int)s.up : 0, left = mine ? (int)s.left : 0;
+        const int up = mine ? (int)s.up : 0,
+                  left = mine ? (int)s.left : 0;
         const int image_step = mine ? (int)s.x_image : (int)s.dy_image,
                   row_step = mine ? (int)s.x_row : (int)s.dy_row;
         const int column_step = mine ? (int)s.x_column : (int)s.dy_column;
@@ -129,7 +131,8 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
         do { \
             const bool sees_ = ((i) < 2) == turned; \
             const int4 k_ = chunks[i]; \
-            const int h_ = h + (mine == sees_ ? k_.x : 0), w_ = w + (mine == sees_ ? k_.y : 0); \
+            const int h_ = h + (mine == sees_ ? k_.x : 0); \
+            const int w_ = w + (mine == sees_ ? k_.y : 0); \
             const int o_ = (uint)h_ < (uint)high && (uint)w_ < (uint)wide ? at + k_.z : -1; \
             EACH_ROW(rows, ACT); \
         } while (0)
@@ -139,15 +142,17 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
     do {                                                                                           \
         const bool sees_ = ((i) < 2) == turned;                                                    \
         const int4 k_ = chunks[i];                                                                 \
-        const int h_ = h + (mine == sees_ ? k_.x : 0), w_ = w + (mine == sees_ ? k_.y : 0);        \
+        const int h_ = h + (mine == sees_ ? k_.x : 0);                                             \
+        const int w_ = w + (mine == sees_ ? k_.y : 0);                                             \
         const int near_ = (clamp(h_, 0, high - 1) - h_) * row_step +                               \
                           (clamp(w_, 0, wide - 1) - w_) * column_step;                             \
         const int o_ = h > -(1 << 29) ? at + k_.z + near_ : -1;                                    \
         EACH_ROW(rows, ACT);                                                                       \
     } while (0)
 #define EACH_ROW(rows, ACT) \
+            const int lane_ = (sees_ ? 0 : 16) + lane / 8; \
             UNROLL for (int j_ = 0; j_ < (rows); j_++) \
-                ACT(j_, sees_ ? xp : yp, nv_shuffle(o_, (sees_ ? 0 : 16) + j_ * 4 + lane / 8), k_.w)
+                ACT(j_, sees_ ? xp : yp, nv_shuffle(o_, lane_ + j_ * 4), k_.w)
 #define PUT(v, j, i, stage)                                                                        \
     put_eight(v, scale[(i) >= 2], &most[(i) >= 2],                                                 \
               to + (stage)*STAGE + (i)*8192 + (j)*ROWS_AT_ONCE * 128,                              \

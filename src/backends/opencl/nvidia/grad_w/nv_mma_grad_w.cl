@@ -252,8 +252,7 @@ kernel GROUP(ITEMS) void grad_w(const sizes s, global const MEM *restrict x,
         UNROLL                                                                                     \
         for (int i = 0; i < PIXELS; i += A_DOWN) {                                                 \
             const int r = ra + i, d = nv_shuffle(v.dy, r), there = d >= 0 && a_there;              \
-            nv_copy16(to + r * A_ROW + ((ca ^ turn(r)) << 4), there ? dy + d : dy,                 \
-                      there ? 16 : 0);                                                             \
+            nv_copy16_or_zero(to + r * A_ROW + ((ca ^ turn(r)) << 4), dy + d, dy, there);          \
         }                                                                                          \
         UNROLL                                                                                     \
         for (int i = 0; i < PIXELS; i += B_DOWN) {                                                 \
@@ -261,8 +260,8 @@ kernel GROUP(ITEMS) void grad_w(const sizes s, global const MEM *restrict x,
                       w = nv_shuffle(v.w, r) + in_w;                                               \
             const int slice = SLICE(r),                                                            \
                       there = slice && (uint)h < (uint)height && (uint)w < (uint)width && b_there; \
-            nv_copy16_near(to + PIXELS * A_ROW + r * B_ROW + ((cb ^ turn(r)) << 4),                \
-                           there ? x + d : x, there ? 16 : 0);                                     \
+            nv_copy16_near_or_zero(to + PIXELS * A_ROW + r * B_ROW + ((cb ^ turn(r)) << 4), x + d, \
+                                   x, there);                                                      \
         }                                                                                          \
     } while (0)
     for (int i = 0; i < STAGES - 1; i++) {

@@ -45,7 +45,7 @@ INLINE void copy_rows(uint to, global const MEM *from, long step, int rows, int 
     global const MEM *x = from + r * step + k + chunk * CHUNK;
     to += lies * 128 + ((chunk ^ (lies & 7)) << 4);
     UNROLL for (int i = 0; i < rows; i += 16) {
-        nv_copy16(to + i * 128, i < most ? x : from, i < most ? 16 : 0);
+        nv_copy16_or_zero(to + i * 128, x, from, i < most);
         x += 16 * step;
     }
 }
@@ -59,8 +59,8 @@ INLINE void copy_columns(uint to, global const MEM *from, long step, int rows, i
     to += (chunk >> 3) * 8192;
     UNROLL for (int i = 0; i < 64; i += down) {
         const int term = i + first;
-        nv_copy16(to + term * 128 + (((chunk & 7) ^ (term & 7)) << 4), term < most ? x : from,
-                  term < most ? 16 : 0);
+        nv_copy16_or_zero(to + term * 128 + (((chunk & 7) ^ (term & 7)) << 4), x, from,
+                          term < most);
         x += down * step;
     }
 }
@@ -75,10 +75,14 @@ INLINE void copy_terms(uint to, global const MEM *from, long step, int left, int
     global const MEM *x = from + chunk * 4 + (k + first) * step;
     UNROLL for (int i = 0; i < TERMS; i += down) {
         const int term = i + first;
-        nv_copy16(to + term * (TM * 4) + (MOVED(chunk, term) << 4), term < most ? x : from,
-                  term < most ? 16 : 0);
+        nv_copy16_or_zero(to + term * (TM * 4) + (MOVED(chunk, term) << 4), x, from, term < most);
         x += down * step;
     }
+}
+/* As a unit reads it: the high part, or rounded to TF32, which would change a NaN. */
+INLINE uint high_of(float x) {
+    if (SPLIT) return nv_high(x);
+    return x == x ? nv_to_tf32(x) : as_uint(x);
 }
 /* Element of P as floats in local memory: K-major, or as copy_terms lays it. */
 INLINE float element_of(uint tile, int row, int term) {
@@ -253,7 +257,7 @@ kernel GROUP(384) void product(const shape s, const tiling w PLACE_PARAMS,
                 UNROLL for (int e = 0; e < 4; e++) {
                     const float x = element_of(pt + stage * P_BYTES, line + m * 64 + (e & 1) * 8,
                                                8 * k + (e >> 1) * 4 + t);
-                    high[now][e] = SPLIT ? nv_high(x) : x == x ? nv_to_tf32(x) : as_uint(x);
+                    high[now][e] = high_of(x);
                     low[now][e] = nv_low(x);
                 }
                 NV_WGMMA_FENCE();

@@ -33,11 +33,15 @@ INLINE float of_lane_beside(float x) {
 #define LANES_COLUMN(t) (PERMUTED ? 4 * (t) : ((t)&1) * 8 + ((t)&2) * 2)
 INLINE void neighbours(float *v, const float *sum, int t) {
     const float left[2] = { sum[0], sum[1] }, right[2] = { sum[4], sum[5] };
+    const bool odd = t & 1;
     UNROLL
     for (int k = 0; k < 2; k++) {
-        const float other = PERMUTED ? 0 : of_lane_beside(t & 1 ? left[k] : right[k]);
-        v[k] = PERMUTED || !(t & 1) ? left[k] : other;
-        v[2 + k] = PERMUTED || t & 1 ? right[k] : other;
+        v[k] = left[k];
+        v[2 + k] = right[k];
+        if (PERMUTED) continue;
+        const float other = of_lane_beside(odd ? left[k] : right[k]);
+        v[k] = odd ? other : left[k];
+        v[2 + k] = odd ? right[k] : other;
     }
 }
 
@@ -90,10 +94,10 @@ INLINE bool meets(float *sum, global float *parts, global uint *counter, int par
      * group does not fit a unit */
     enum {
         FLOATS = TM * TN / WORKERS,
-        PIECE = FLOATS > 64   ? 16
-                : FLOATS > 32 ? 32
-                              : FLOATS,
-        AT_ONCE = FLOATS > 64 ? 1 : (FLOATS > 16 ? 64 : 32) / PIECE
+        SMALL = FLOATS > 32 ? 32 : FLOATS,
+        PIECE = FLOATS > 64 ? 16 : SMALL,
+        READ = FLOATS > 16 ? 64 : 32,
+        AT_ONCE = FLOATS > 64 ? 1 : READ / PIECE
     };
     global float *x = parts + item * 4;
     UNROLL
@@ -149,7 +153,13 @@ INLINE bool meets(float *sum, global float *parts, global uint *counter, int par
  * reads after the writes before them, and each would wait for memory on its own.  Places outside
  * of y read the last row or the first columns instead. */
 #define OF_A_SIXTEEN (4 * (EXTRAS - MOVING + 2 * MOVING * RESULT_ROWS))
-#define AHEAD (OF_A_SIXTEEN > 24 ? 1 : OF_A_SIXTEEN > 12 ? 2 : 4)
+#if OF_A_SIXTEEN > 24
+#define AHEAD 1
+#elif OF_A_SIXTEEN > 12
+#define AHEAD 2
+#else
+#define AHEAD 4
+#endif
 INLINE void for_fours(const shape s, const tiling w, int first, int column, int g, int t,
                       const float *sum, const ends e, int z1, int z2, int z3,
                       global RESULT *restrict y EXTRA_PARAMS) {

@@ -30,6 +30,10 @@ INLINE uint rounded(float x) {
     const uint bits = as_uint(x);
     return (bits & 0x7f800000u) == 0x7f800000u ? bits : bits + 0x1000u;
 }
+INLINE uint high_of(float x) {
+    if (MAKE == FLOATS) return as_uint(x);
+    return MAKE == ROUNDED ? rounded(x) : nv_high(x);
+}
 
 /* One chunk of row r, to a tile's image. */
 INLINE void put(global uint4 *image, int r, int chunk, const float *v) {
@@ -40,7 +44,7 @@ INLINE void put(global uint4 *image, int r, int chunk, const float *v) {
 #if MAKE == HALVES
         u[e] = PAIR(v[2 * e], v[2 * e + 1]);
 #else
-        u[e] = MAKE == FLOATS ? as_uint(v[e]) : MAKE == ROUNDED ? rounded(v[e]) : nv_high(v[e]);
+        u[e] = high_of(v[e]);
         low[e] = nv_low(v[e]);
 #endif
     }

@@ -33,7 +33,7 @@ INLINE void copy_step(int kind, uint to, global const MEM *from, long step, int 
             const int lies = permuted ? lying(r) : r, first = k + chunk * CHUNK,
                       there = r < left && first < terms;
             const uint place = to + lies * ROW + ((chunk ^ turn_of(lies, ROW)) << 4);
-            nv_copy16(place, there ? from + r * step + first : from, there ? 16 : 0);
+            nv_copy16_or_zero(place, from + r * step + first, from, there);
         }
     }
 }

@@ -65,6 +65,17 @@ INLINE void nv_copy16_near(uint to, global const void *from, int n) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(n)
                  : "memory");
 }
+/* All 16 bytes, or zeros where they are not there: then `base` is the address, and is not read. */
+INLINE void nv_copy16_or_zero(uint to, global const void *from, global const void *base,
+                              bool there) {
+    const int n = there ? 16 : 0;
+    nv_copy16(to, there ? from : base, n);
+}
+INLINE void nv_copy16_near_or_zero(uint to, global const void *from, global const void *base,
+                                   bool there) {
+    const int n = there ? 16 : 0;
+    nv_copy16_near(to, there ? from : base, n);
+}
 INLINE void nv_copy4(uint to, global const void *from, int n) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(n)
                  : "memory");
@@ -184,6 +195,13 @@ INLINE float nv_of_lane(float x, int bits) {
     float r;
     asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(r) : "f"(x), "r"(bits));
     return r;
+}
+/* Of two values here and two in the lane whose number differs in these bits: an even lane gets the
+ * larger of both first ones, the odd one beside it that of both second ones. */
+INLINE float nv_larger_of_lanes(float first, float second, bool odd, int bits) {
+    const float keeps = odd ? second : first;
+    const float gives = odd ? first : second;
+    return nv_larger(keeps, nv_of_lane(gives, bits));
 }
 
 /* ---- mma.sync: D[16][8] += A[16][k] B[k][8], by a warp; lane = 4 g + t ----

@@ -150,10 +150,15 @@ static void by_stage(const packing *s, global const MEM *x, global TILE *y, int 
               channels = min(1 << s->term_bits, s->channels - first);
     /* a unit may lie after the last row: then what lies before is brought and becomes zero */
     const int from_here = max(min(row, s->rows - (turned ? 4 : 1)), 0);
-    x += (long)(turned ? first : from_here) * s->line + (turned ? from_here : first) * s->window;
+    /* weights are lines of windows: a line is a row, or turned a channel */
+    const int line = turned ? first : from_here,
+              window = turned ? from_here : first;
+    const int lines = turned ? channels : rows,
+              windows = turned ? rows : channels;
+    x += (long)line * s->line + window * s->window;
     for (int tap = id; tap < s->taps && !within; tap += (int)get_local_size(0))
         place[tap] = tap_at(s, tap);
-    bring(s, x, turned ? channels : rows, (turned ? rows : channels) * s->window, stage);
+    bring(s, x, lines, windows * s->window, stage);
     barrier(CLK_LOCAL_MEM_FENCE);
     const int row_step = turned ? s->window : s->run + PAD,
               channel_step = turned ? s->run + PAD : s->window;
@@ -168,7 +173,8 @@ static void by_stage(const packing *s, global const MEM *x, global TILE *y, int 
     /* Runs begin at multiples of four words, so items that all began with their first number would
      * meet in a quarter of the banks: of four neighbouring rows, or chunks where rows are
      * neighbours in memory, each begins with another number. */
-    const int begins = CHUNK == 4 && !within ? (turned ? c >> 1 : mine) & 3 : 0;
+    const int neighbour = turned ? c >> 1 : mine;
+    const int begins = CHUNK == 4 && !within ? neighbour & 3 : 0;
     const bool odd = begins & 1, far = begins & 2;
     int at[CHUNK];
 #pragma unroll
@@ -211,7 +217,8 @@ static void by_element(const packing *s, global const MEM *x, global TILE *y, in
 #pragma unroll
         for (int j = 0; j < CHUNK; j++) {
             const int p = channel_at(s->order, c * CHUNK + j), term = (k << s->term_bits) + p;
-            const int tap = s->few ? term / 4 : k % taps, channel = s->few ? term % 4 : block + p;
+            const int tap = s->few ? term / 4 : k % taps,
+                      channel = s->few ? term % 4 : block + p;
             const bool there = from < s->rows && channel < s->channels && tap < s->taps;
             v[j] = there ? LOAD(x, from * row_step + channel * channel_step + tap_at(s, tap)) : 0;
         }

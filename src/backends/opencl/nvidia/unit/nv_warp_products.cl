@@ -44,7 +44,8 @@ INLINE void NAME(multiply)(float *sums, const uint *a, const uint *b, const uint
                     const int at = 4 * (n * LOADS + j) + 2 * h,
                               q = 4 * (m * EIGHTS + n) + h % CHAINS * SUMS;
 #if PARTS == 2
-                    nv_mma_tf32(part + q, turn ? high[m] : rest[m], (turn == 1 ? low : b) + at);
+                    const uint *of_b = turn == 1 ? low : b;
+                    nv_mma_tf32(part + q, turn ? high[m] : rest[m], of_b + at);
 #else
                     MMA(sums + q, raw, b + at);
 #endif
