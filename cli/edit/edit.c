@@ -53,7 +53,7 @@ static const option options[] = {
     STEP("--set-preset", "SPEC", "metadata: how photos are prepared, as --preset of `facula run`"),
     STEP("--set-labels", "FILE", "metadata: names of the classes, one per line, 1 MB at most"),
     STEP("--meta", "KEY=TEXT", "add or change metadata"),
-    STEP("--delete-meta", "KEY", ""),
+    STEP("--delete-meta", "KEY", "delete metadata"),
     STEP("--producer", "TEXT", "name of the producer; \"\" deletes it"),
     STEP("--doc", "TEXT", "the model's doc string; \"\" deletes it"),
     STEP("--name", "TEXT", "name of the graph; \"\" deletes it"),

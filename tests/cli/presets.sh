@@ -143,7 +143,7 @@ expect 0 'preset size=10,crop=8,interpolation=bicubic,order=rgb,range=0..1,mean=
 holds out '  x'
 for names in '"labels": {"0": "a", "2": "b"}' '"labels": [1, 2, 3]' '"id2label": {"x": "a"}' '"labels": []'; do
     echo "{ $names }" >side/config.json
-    expect 1 'no list of names' "$facula" run side/m.onnx red.ppm; one_line
+    expect 1 'not a list of class names' "$facula" run side/m.onnx red.ppm; one_line
 done
 
 # the zoo
