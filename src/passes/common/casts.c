@@ -27,6 +27,10 @@ static bool computes(fac_dtype t) {
     return t == FAC_F64 || t == FAC_F32 || t == FAC_F16 || t == FAC_BF16;
 }
 
+bool fac_cast_keeps(const fac_node *n) {
+    return FAC_IS(n, cast) && holds(n->in[0]->type.dtype, n->out[0]->type.dtype);
+}
+
 bool fac_is_float_cast(const fac_node *n) {
     return FAC_IS(n, cast) && computes(n->in[0]->type.dtype) && computes(n->out[0]->type.dtype);
 }

@@ -3,6 +3,9 @@
 #define FACULA_PASSES_CASTS_H
 #include "facula/op.h"
 
+/* A cast to a type that has every number of the type before it. */
+bool fac_cast_keeps(const fac_node *n);
+
 /* A cast between floats that computation knows: f64, f32, f16, bf16. */
 bool fac_is_float_cast(const fac_node *n);
 

@@ -156,7 +156,8 @@ static void cast(modular *m, fac_graph *to, const fac_node *n, fac_value *const 
     if (from && fac_is_float(n->out[0])) {
         out[0] = in[0];
     } else if (from) {
-        const fac_hash key = fac_hash_text(fac_hash_start((uint64_t)m->p), "cast");
+        fac_hash key = fac_hash_text(fac_hash_start((uint64_t)m->p), "cast");
+        key = fac_hash_int(key, n->out[0]->type.dtype);
         fac_value *x = flag ? reduced(m, in[0]) : fac_abs(function(m, in[0], key));
         fac_node_copy(to, n, &x, out);
     } else {

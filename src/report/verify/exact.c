@@ -119,8 +119,12 @@ static fac_status all_rounds(work *w, int rounds) {
 
 static void judge(work *w) {
     fac_exact *to = w->to;
+    const char *type = fac_verify_other_floats(w->t->a.graph, w->t->b.graph);
     if (to->is != FAC_EXACT_EQUAL) return;
-    if (*w->lost) {
+    if (type) {
+        to->is = FAC_EXACT_LOST;
+        snprintf(to->why, sizeof to->why, "only one of the models computes in %s", type);
+    } else if (*w->lost) {
         to->is = FAC_EXACT_LOST;
         snprintf(
             to->why, sizeof to->why,
@@ -133,6 +137,20 @@ static void judge(work *w) {
     }
 }
 
+/* Equal remainders of ops that these do not show are no proof. */
+static fac_status see_unlike(work *w) {
+    const fac_node *n = NULL;
+    char label[200];
+    if (w->to->is != FAC_EXACT_EQUAL) return FAC_OK;
+    if (!fac_verify_unlike(w->form[0], w->form[1], &n)) return fac_raise_memory(w->t->err, "nodes");
+    if (!n) return FAC_OK;
+    w->to->is = FAC_EXACT_UNEQUAL;
+    fac_node_label(n, label, sizeof label);
+    snprintf(w->to->why, sizeof w->to->why, "only one of the models has this %.20s: %.180s",
+             n->op->name, label);
+    return FAC_OK;
+}
+
 /* Where the exact forms differ, those that a simplified model has may be equal. */
 static fac_status run_form(work *w, fac_form form, int rounds) {
     for (int i = 0; i < 2; i++) {
@@ -142,7 +160,8 @@ static fac_status run_form(work *w, fac_form form, int rounds) {
         FAC_TRY(fac_graph_check(w->form[i], w->t->err));
     }
     FAC_TRY(choose(w));
-    return all_rounds(w, rounds);
+    FAC_TRY(all_rounds(w, rounds));
+    return see_unlike(w);
 }
 
 static fac_status run(work *w, int rounds) {

@@ -1,6 +1,7 @@
 /* Inputs of a comparison.  Remainders are drawn evenly.  Real numbers are of several kinds, since
  * functions differ where they saturate, near 0, at corners and at jumps:
  *   0 in [-1, 1)                       4 multiples of 1/2 up to 8, and the corners themselves: ties
+ *                                        (up to 1 each second time: the largest is there twice)
  *   1 of any size from 1e-3 to 1e3, some of them near the corners of the functions in both models
  *   2 in [-1000, 1000)                 5 in [-8, 8)
  *   3 in [-0.001, 0.001)               6 in [-0.03, 0.03)       7 in [-60, 60) */
@@ -30,10 +31,10 @@ const char *fac_inputs_word(const fac_trial *t, int round) {
 
 /* ---- one number ---- */
 
-/* beside: the numbers that these are compared with, or NULL. */
+/* beside: the numbers that these are compared with, or NULL; ties: up to which kind 4 draws. */
 typedef struct draw {
     const fac_trial *t;
-    int kind;
+    int kind, ties;
     uint64_t stream;
     const double *beside;
 } draw;
@@ -58,7 +59,7 @@ static double real(const draw *d, uint64_t k) {
     }
     if (d->kind != TIED) return x * sizes[d->kind];
     if (d->beside && uniform(d, k, 2) < 0.75) return d->beside[k];
-    return corner ? near_corner(d, k, true) : rint(x * 2 * TIES) / 2;
+    return corner ? near_corner(d, k, true) : rint(x * 2 * d->ties) / 2;
 }
 
 /* Integers of any size, too: by powers of 2. */
@@ -95,7 +96,8 @@ static fac_status random_input(const fac_trial *t, int round, size_t i, fac_tens
     const fac_type type = t->a.graph->inputs[i]->type, other = t->b.graph->inputs[i]->type;
     const int64_t n = fac_dims_count(&type.dims);
     const fac_tensor *beside = t->beside && t->beside[i] ? t->beside[i] : NULL;
-    draw d = { t, kind_of(t, round), (uint64_t)round * STREAMS + i,
+    const bool again = round / FAC_INPUT_KINDS % 2 != 0;
+    draw d = { t, kind_of(t, round), again ? 1 : TIES, (uint64_t)round * STREAMS + i,
                beside ? fac_tensor_data(beside) : NULL };
     const char kind = fac_dtype_get(type.dtype)->kind;
     fac_tensor *wide = NULL, *narrow = NULL;

@@ -145,6 +145,12 @@ typedef struct fac_abstract_stat {
 } fac_abstract_stat;
 fac_graph *fac_abstract(const fac_graph *g, int prime, fac_abstract_stat *stat);
 
+/* unlike.c: node becomes one that remainders do not show and the other canonical model lacks, or
+ * NULL; false: no memory.  And the type of floats that end earlier in one of two models, or
+ * NULL. */
+bool fac_verify_unlike(const fac_graph *a, const fac_graph *b, const fac_node **node);
+const char *fac_verify_other_floats(const fac_graph *a, const fac_graph *b);
+
 /* ---- exact.c ---- */
 typedef enum fac_exactness {
     FAC_EXACT_EQUAL,

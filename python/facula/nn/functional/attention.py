@@ -5,6 +5,7 @@ import math
 
 from ... import functional as T
 from ..._facula import Tensor, apply
+from ...changing import moves
 from ...functional import softmax
 from .common import _words
 from .activations import dropout
@@ -16,13 +17,18 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if dropout_p:
         s = matmul_scores(query, key, attn_mask, is_causal, scale)
         return dropout(softmax(s, -1), dropout_p) @ value
+    if query.ndim == key.ndim == value.ndim == 2:
+        one = scaled_dot_product_attention(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), attn_mask, 0.0, is_causal, scale)
+        return one.squeeze(0)
+    if scale is not None and (scale == 0 or moves("attention", query, scale)):   # to the op 0 is none
+        query, scale = query * scale, 1.0
     inputs = [query, key, value] + ([attn_mask] if attn_mask is not None else [])
     return apply("attention", _words(causal=is_causal, scale=scale), 0, *inputs)
 
 
 def matmul_scores(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float | None) -> Tensor:
     """q k^T: the scores of attention before softmax."""
-    s = (query @ key.mT) * (scale or 1 / math.sqrt(query.shape[-1]))
+    s = (query @ key.mT) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     if causal:
         ones = T.ones(query.shape[-2], key.shape[-2])
         s = T.masked_fill(s, T.triu(ones, 1).bool(), -math.inf)

@@ -8,12 +8,14 @@ from typing import Any
 from ... import _facula, functional as T
 from ..._facula import Tensor, apply
 from ...changing import moves
-from ...dtypes import int64
+from ...dtypes import float64, int64
 from ...fused import Value, fuse
+from . import plain_norms
 from .common import _words, many
 
 
 _USUAL = 0.1
+_USUAL_EPS = 1e-5
 
 
 @functools.lru_cache(256)
@@ -35,6 +37,26 @@ def _norm_words(eps: float, kept: float | None) -> str:
     return _words(epsilon=eps) if kept is None else _words(epsilon=eps, momentum=kept, training_mode=True)
 
 
+def _moves(op: str, x: Tensor, eps: float) -> bool:
+    """Is epsilon another one from call to call?"""
+    return eps != _USUAL_EPS and moves(op, x, eps)
+
+
+def _inputs(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> list[Any]:
+    """As an op takes them: what is absent in between is None."""
+    return [x, weight, bias] if bias is not None else [x, weight] if weight is not None else [x]
+
+
+def _first_axis(who: str, x: Tensor, normalized_shape: Sequence[int], *others: Tensor | None) -> int:
+    """Where the dims that are normalized begin."""
+    sizes = tuple(many(normalized_shape, 1))
+    if not sizes or x.shape[max(x.ndim - len(sizes), 0):] != sizes:
+        raise _facula.ShapeError(f"{who}: the last dims of shape {x.shape} are not {sizes}")
+    if any(o is not None and o.shape != sizes for o in others):
+        raise _facula.ShapeError(f"{who}: weight and bias have shape {sizes}")
+    return x.ndim - len(sizes)
+
+
 def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
                bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5) -> Tensor:
     """Each channel with mean 0 and variance 1, of the batch in training, else of the running statistics, which training updates; momentum: a number, or a
@@ -51,14 +73,18 @@ def counting_batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Ten
     own = training or running_mean is None or running_var is None
     mean = running_mean if running_mean is not None else T.zeros(c, dtype=x.dtype)
     var = running_var if running_var is not None else T.ones(c, dtype=x.dtype)
+    plain = _moves("batch_norm", x, eps)
     if not own:
-        return apply("batch_norm", _norm_words(eps, None), 0, x, scale, shift, mean, var)
+        return (plain_norms.batch_norm_given(x, scale, shift, mean, var, eps) if plain else
+                apply("batch_norm", _norm_words(eps, None), 0, x, scale, shift, mean, var))
     n = x._count // max(c, 1)
     if training and n <= 1:
         raise _facula.ShapeError(f"batch norm: one value for each channel has no variance (shape {x.shape})")
     # one that changes: then what the batch gives is mixed here
-    moving = momentum != _USUAL and moves("batch_norm", x, momentum) if isinstance(momentum, (int, float)) else True
-    y, new_mean, new_var = apply("batch_norm", _norm_words(eps, 0.0 if moving else 1 - momentum), 3, x, scale, shift, mean, var)
+    moving = momentum != _USUAL and moves("momentum", x, momentum) if isinstance(momentum, (int, float)) else True
+    moving = moving or plain
+    y, new_mean, new_var = (plain_norms.batch_norm(x, scale, shift, eps) if plain else
+                            apply("batch_norm", _norm_words(eps, 0.0 if moving else 1 - momentum), 3, x, scale, shift, mean, var))
     share = n / (n - 1) if n > 1 else 1.0                   # PyTorch keeps the variance over one less
     if training and running_mean is not None and running_var is not None and seen is not None and not moving and not _facula.is_tracing():
         running_mean._become(new_mean.detach())
@@ -87,33 +113,44 @@ def counting_batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Ten
 def layer_norm(x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:
     """Mean 0 and variance 1 over the last dims."""
-    axis = x.ndim - len(many(normalized_shape, 1))
-    inputs = [x] + ([weight] if weight is not None else [None] if bias is not None else []) + ([bias] if bias is not None else [])  # type: ignore[list-item]
-    return apply("layer_norm", _words(axis=axis, epsilon=eps), 0, *inputs)
+    axis = _first_axis("layer_norm", x, normalized_shape, weight, bias)
+    if _moves("layer_norm", x, eps):
+        return plain_norms.layer_norm(x, axis, weight, bias, eps)
+    return apply("layer_norm", _words(axis=axis, epsilon=eps), 0, *_inputs(x, weight, bias))
 
 
 def rms_norm(x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """x over the root of the mean of its squares."""
-    axis = x.ndim - len(many(normalized_shape, 1))
-    inputs = [x] + ([weight] if weight is not None else [])
-    return apply("rms_norm", _words(axis=axis, epsilon=eps or 1.1920928955078125e-07), 0, *inputs)
+    """x over the root of the mean of its squares; eps: that of float32, or of float64, unless said."""
+    axis = _first_axis("rms_norm", x, normalized_shape, weight)
+    small = (2.0 ** -52 if x.dtype is float64 else 2.0 ** -23) if eps is None else eps
+    if _moves("rms_norm", x, small):
+        return plain_norms.rms_norm(x, axis, weight, small)
+    return apply("rms_norm", _words(axis=axis, epsilon=small), 0, *_inputs(x, weight, None))
 
 
 def group_norm(x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """Mean 0 and variance 1 over groups of channels of each sample."""
-    inputs = [x] + ([weight] if weight is not None else []) + ([bias] if bias is not None else [])
-    return apply("group_norm", _words(groups=num_groups, epsilon=eps), 0, *inputs)
+    if x.ndim > 1 and num_groups > 0 and not x.shape[1] % num_groups and _moves("group_norm", x, eps):
+        return plain_norms.group_norm(x, num_groups, weight, bias, eps)
+    return apply("group_norm", _words(groups=num_groups, epsilon=eps), 0, *_inputs(x, weight, bias))
 
 
 def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """Mean 0 and variance 1 over each channel of each sample."""
-    inputs = [x] + ([weight] if weight is not None else []) + ([bias] if bias is not None else [])
-    return apply("instance_norm", _words(epsilon=eps), 0, *inputs)
+    if x.ndim > 2 and _moves("instance_norm", x, eps):
+        return plain_norms.instance_norm(x, weight, bias, eps)
+    return apply("instance_norm", _words(epsilon=eps), 0, *_inputs(x, weight, bias))
 
 
 def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x over a power of the squares of its neighbour channels."""
-    return apply("lrn", _words(size=size, alpha=alpha, beta=beta, bias=k), 0, x)
+    if size > 0 and x.ndim > 1 and moves("lrn", x, size, alpha, beta, k):
+        return plain_norms.local_response_norm(x, size, alpha, beta, k)
+    words = _words(size=size, alpha=alpha, beta=beta, bias=k)
+    if size % 2 or x.ndim < 2:
+        return apply("lrn", words, 0, x)
+    # of an even number ONNX takes one more channel after, PyTorch before
+    return T.flip(apply("lrn", words, 0, T.flip(x, 1)), 1)
 
 
 def normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
