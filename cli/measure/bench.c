@@ -273,7 +273,7 @@ const verb verb_bench = {
     .usage = "facula bench MODEL|PROBLEM [options]",
     .options = options,
     .examples = "bench model.onnx --batch 8 --threads 1\nbench zoo:resnet50 --train --precision "
-                "bf16\nbench 'gemm(f32[512,256], f32[256,1024])' --solver gemm --verify",
+                "bf16\nbench 'gemm(f32[512,256], f32[256,1024])' --solver gemm/gemm --verify",
     .run = run,
     .more = "PROBLEM is one line such as\n  'conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) "
             "pad=1,1,1,1 {relu}'\nIts operands after the first are parameters, as in a network: "

@@ -62,6 +62,14 @@ for verb in $verbs; do
         esac && checks=$((checks + 1)) || wrong "fish does not know $option of $verb"
     done
 done
+# examples that need no file run as they are
+for verb in bench export tile; do
+    "$facula" help "$verb" | grep -e "^  facula.*'gemm" -e '^  facula.*--gemm' -e '^  facula.*--problem' >lines
+    while read -r word line; do
+        checks=$((checks + 1))
+        eval "\"\$facula\" $line" >said 2>&1 || wrong "$word $line: $(head -n 1 said)"
+    done <lines
+done
 # what is in a page reads as it was written: quotes, backslashes, dots that begin a line
 "$facula" help edit | tr -s ' \n' '  ' >plain
 if command -v man >/dev/null && command -v groff >/dev/null; then
