@@ -104,35 +104,32 @@ static fac_status read_all(const library *l, void *file, const info *i, const ch
     return FAC_OK;
 }
 
-/* An Ogg stream is pages, each with the sizes of its parts: the file may end within one. */
-static bool cut_in_a_page(const unsigned char *p, size_t size) {
+/* An Ogg stream is pages, each with the sizes of its parts: the file may end within one.  Asked
+ * before libsndfile opens it, which loses memory where the first pages are cut. */
+static fac_status whole_pages(const void *bytes, size_t size, const char *name, fac_error *err) {
     enum { HEAD = 27 };
-    size_t at = 0;
-    while (size - at >= HEAD && !memcmp(p + at, "OggS", 4)) {
-        const size_t parts = p[at + HEAD - 1];
-        size_t page = HEAD + parts;
-        if (size - at < page) return true;
-        for (size_t k = 0; k < parts; k++) page += p[at + HEAD + k];
-        if (size - at < page) return true;
-        at += page;
+    const unsigned char *p = bytes;
+    for (size_t at = 0, page; at < size; at += page) {
+        const size_t left = size - at, parts = left < HEAD ? 0 : p[at + HEAD - 1];
+        if (memcmp(p + at, "OggS", left < 4 ? left : 4)) return FAC_OK; /* no page */
+        page = HEAD + parts;
+        for (size_t k = 0; k < parts && HEAD + parts <= left; k++) page += p[at + HEAD + k];
+        if (left < page)
+            return fac_raise(err, FAC_E_FORMAT, "%s: the file is cut: it ends within a page", name);
     }
-    return size > at && size - at < HEAD && !memcmp(p + at, "OggS", size - at < 4 ? size - at : 4);
+    return FAC_OK;
 }
 
 /* A FLAC file says how many frames it has; of a stream of unknown length, libsndfile says
  * INT64_MAX. */
-static fac_status whole(const void *bytes, size_t size, const info *i, const char *name,
-                        fac_sound *s, fac_error *err) {
+static fac_status whole(const info *i, const char *name, fac_sound *s, fac_error *err) {
     enum { FORMATS = 0xFFF0000, FLAC = 0x170000 };
     const bool told = (i->format & FORMATS) == FLAC && i->frames < INT64_MAX;
-    const bool less = told && s->frames < i->frames;
-    if (!less && !cut_in_a_page(bytes, size)) return FAC_OK;
     const long long frames = (long long)s->frames;
+    if (!told || frames >= i->frames) return FAC_OK;
     fac_sound_free(s);
-    if (less)
-        return fac_raise(err, FAC_E_FORMAT, "%s: the file is cut: %lld of %lld frames are there",
-                         name, frames, (long long)i->frames);
-    return fac_raise(err, FAC_E_FORMAT, "%s: the file is cut: it ends within a page", name);
+    return fac_raise(err, FAC_E_FORMAT, "%s: the file is cut: %lld of %lld frames are there", name,
+                     frames, (long long)i->frames);
 }
 
 fac_status fac_sndfile_decode(const void *bytes, size_t size, const char *name, fac_sound *out,
@@ -142,6 +139,7 @@ fac_status fac_sndfile_decode(const void *bytes, size_t size, const char *name, 
     virtual_io io = { length, seek, take, no_write, tell };
     info i = { 0 };
     fac_status status = open_library(&l, name, err);
+    if (!status) status = whole_pages(bytes, size, name, err);
     void *file = status ? NULL : l.open_virtual(&io, MODE_READ, &i, &m);
     if (!status && !file)
         status = fac_raise(err, FAC_E_FORMAT, "%s: libsndfile: %s", name, l.strerror(NULL));
@@ -149,7 +147,7 @@ fac_status fac_sndfile_decode(const void *bytes, size_t size, const char *name, 
                     i.rate > FAC_SOUND_RATE))
         status = fac_raise(err, FAC_E_FORMAT, "%s: %d channels at %d Hz", name, i.channels, i.rate);
     if (!status) status = read_all(&l, file, &i, name, out, err);
-    if (!status) status = whole(bytes, size, &i, name, out, err);
+    if (!status) status = whole(&i, name, out, err);
     if (!status) status = fac_sound_settle(out, name, "samples", err);
     if (file) l.close(file);
     if (l.handle) dlclose(l.handle);
