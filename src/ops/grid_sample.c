@@ -294,7 +294,9 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 static const fac_onnx_attr names[] = {
     { "mode", NULL }, { "padding_mode", NULL }, { "align_corners", NULL }, { 0 }
 };
-static const fac_onnx onnx[] = { { "", "GridSample", 16, 0, names, load, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "GridSample", 16, 0, names, load, 0 },
+                                 { "com.microsoft", "GridSample", 1, 0, names, load, 0 },
+                                 { 0 } };
 /* Only of images before opset 20. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     static const char *const old[] = { "bilinear", "nearest", "bicubic" };
