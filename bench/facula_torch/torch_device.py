@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Device "ocl" of facula.torch against eager PyTorch, the same unchanged user code: networks, speed beside cuda, operators.
 
-    python bench/facula_torch/torch_device.py [--parts check,speed,ops] [--minutes 8] [--out torch_device.json] [--device opencl:0]
+    python bench/facula_torch/torch_device.py [--parts check,train,speed,ops] [--minutes 8] [--out torch_device.json] [--device opencl:0]
                                  [--models resnet50,gpt2] [--cells '*/infer/b1/*,*/train/*'] [--tiny]
 
 check  torchvision's networks of pytorch_dlprim's list, batch 2: gradients and evaluation against the cpu in f32, and of both against
        f64, calls of the host; good where the device is off by no more than 1e-4 of the largest gradient, or no more than f32 itself,
        or off f64 by that little where f64 follows its decisions at kinks, all of them within 1e-4 of the kink (torch_decisions.py)
+train  20 steps of Adam of the same networks on the same batch: losses on the device, on the cpu and in f64; good where the device's are as
+       near to one of the others as these are to each other, twice that at most, or within 1e-4 of the largest loss
 speed  ResNet-50, VGG16, MobileNetV2, ViT-B/16 and GPT-2 (128 tokens, logits of the last), inference at batch 1, 16, 64 and training
        at 64, f32, TF32, bf16: medians after warm-up, device ocl and cuda (else the cpu) in turns; ratio = the rival's time over ours
 ops    samples of torch's op_db on the device against the cpu, forward and gradient (needs expecttest): correct, native
@@ -19,6 +21,7 @@ import collections
 import copy
 import json
 import os
+import random
 import sys
 import time
 import warnings
@@ -28,8 +31,9 @@ NETS = ("alexnet resnet18 resnet50 convnext_small vgg16 squeezenet1_0 googlenet 
 TINY_NETS = ["resnet50", "mobilenet_v2", "vit_b_16"]
 RANDOM = ("empty", "rand", "normal", "bernoulli", "multinomial", "uniform", "dropout", "rrelu", "exponential", "cauchy", "geometric", "log_normal",
           "poisson", "svd", "jiterator", "sparse", "nested", "pca_lowrank", "eig", "qr", "fractional")
-SHARES = {"check": 0.35, "speed": 0.5, "ops": 0.15}
-GOOD = 1e-4                 # of the largest gradient
+SHARES = {"check": 0.35, "train": 0.35, "speed": 0.5, "ops": 0.15}
+GOOD = 1e-4                 # of the largest gradient, or loss
+STEPS = 20
 
 
 def words(text):
@@ -42,11 +46,12 @@ def arguments():
     p.add_argument("--minutes", type=float, default=8)
     p.add_argument("--device", default="opencl:0", help="of facula.torch.devices(): becomes ocl:0 (opencl:0)")
     p.add_argument("--parts", type=words, default="check,speed,ops")
-    p.add_argument("--models", type=words, default="", help="of speed, or of check")
+    p.add_argument("--models", type=words, default="", help="of speed, or of check and train")
     p.add_argument("--cells", type=words, default="", help="patterns of cells: NETWORK/infer|train/bN/f32|tf32|bf16")
     p.add_argument("--seconds", type=float, default=0.6, help="of measuring, for each device of a cell")
-    p.add_argument("--ops", type=int, default=0, help="at most so many operators; 0: all")
-    p.add_argument("--size", type=int, default=128, help="of images in check")
+    p.add_argument("--ops", type=int, default=0, help="at most so many operators, drawn by --seed; 0: all")
+    p.add_argument("--seed", type=int, default=0, help="which operators --ops draws")
+    p.add_argument("--size", type=int, default=128, help="of images in check and train")
     p.add_argument("--tiny", action="store_true")
     return p.parse_args()
 
@@ -109,14 +114,17 @@ def ops(left, keep):
         from torch.testing._internal.common_methods_invocations import op_db
     except ImportError as missing:
         return {"skipped": str(missing)}
-    counts, wrong = collections.Counter(), {}
+    counts, wrong, host = collections.Counter(), {}, []
     todo = [op for op in op_db if not any(s in op.name for s in RANDOM) and op.supports_dtype(torch.float32, "cpu")]
-    for op in todo[:A.ops or (40 if A.tiny else None)]:
+    most = A.ops or (40 if A.tiny else len(todo))
+    for op in random.Random(A.seed).sample(todo, most) if most < len(todo) else todo:
         if left() <= 0:
             counts["not reached"] += 1
             continue
         try:
-            counts[one_op(op)] += 1
+            how = one_op(op)
+            counts[how] += 1
+            host += [f"{op.name}.{op.variant_test_name}"] * (how == "host")
         except Exception as error:
             counts["wrong"] += 1
             wrong[f"{op.name}.{op.variant_test_name}"] = str(error).strip().split("\n")[0][:160]
@@ -127,7 +135,7 @@ def ops(left, keep):
     say("operators:", dict(counts), "correct", counts["native"] + counts["host"], "of", sum(counts.values()))
     for name, why in wrong.items():
         say("  wrong:", name, why)
-    return {"counts": dict(counts), "wrong": wrong}
+    return {"counts": dict(counts), "wrong": wrong, "host": host}
 
 
 # ---- networks --------------------------------------------------------------------------------------------------
@@ -148,14 +156,18 @@ def evaluated(net, x):
         return net.eval()(x).cpu().double()
 
 
-def one_net(name):
-    """How far the device and the cpu are from each other and from f64."""
+def drawn(name):
+    """A network, a batch and its classes."""
     torch.manual_seed(0)
     vit = name == "vit_b_16"
     size = (32 if vit else 64) if A.tiny else 224 if vit else A.size
-    plain, began = torch_work.network(name, 10, A.tiny), time.time()
+    return torch_work.network(name, 10, A.tiny), torch.randn(2, 3, size, size), torch.tensor([1, 2])
+
+
+def one_net(name):
+    """How far the device and the cpu are from each other and from f64."""
+    (plain, x, y), began = drawn(name), time.time()
     mine, truth, first = copy.deepcopy(plain).to("ocl"), copy.deepcopy(plain).double(), copy.deepcopy(plain)
-    x, y = torch.randn(2, 3, size, size), torch.tensor([1, 2])
     host = torch_cells.host_calls()
     here = gradients(mine, x.to("ocl"), y.to("ocl"))
     away = evaluated(mine, x.to("ocl"))
@@ -183,7 +195,36 @@ def followed(plain, x, y, top):
     return {"followed": off, "decisions": f.other, "away": f.away, "good": off <= GOOD and f.away <= GOOD}
 
 
-def check(left, keep):
+def losses(net, x, y):
+    """Of STEPS steps of Adam; each is read at once."""
+    opt, out = torch.optim.Adam(net.parameters(), lr=1e-3), []
+    for _ in range(STEPS):
+        loss = F.cross_entropy(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        out.append(loss.item())
+    return torch.tensor(out, dtype=torch.float64)
+
+
+def trained(name):
+    """How far the losses on the device, on the cpu and in f64 are from each other, over the largest of f64."""
+    plain, x, y = drawn(name)
+    mine, truth, began = copy.deepcopy(plain).to("ocl"), copy.deepcopy(plain).double(), time.time()
+    host, before = torch_cells.host_calls(), torch.ocl.stats()["segments"]
+    here = losses(mine, x.to("ocl"), y.to("ocl"))
+    row = {"host_calls": torch_cells.host_calls() - host, "segments": torch.ocl.stats()["segments"] - before,
+           "seconds": round(time.time() - began, 1)}
+    f32, f64 = losses(plain, x, y), losses(truth, x.double(), y)
+
+    def off(a, b):
+        return ((a - b).abs().max() / f64.abs().max()).item()
+    row.update(loss=off(here, f32), loss_f64=off(here, f64), cpu_f64=off(f32, f64), first=f64[0].item(), last=f64[-1].item())
+    row["good"] = bool(here.isfinite().all()) and min(row["loss"], row["loss_f64"]) <= max(GOOD, 2 * row["cpu_f64"])
+    return row
+
+
+def check(left, keep, one=one_net):
     rows = {}
     torch_work.numbers("f32")
     for name in A.models or (TINY_NETS if A.tiny else NETS):
@@ -191,7 +232,7 @@ def check(left, keep):
             rows[name] = {"skipped": "no time"}
             continue
         try:
-            rows[name] = one_net(name)
+            rows[name] = one(name)
         except Exception as error:
             rows[name] = {"error": f"{type(error).__name__}: {str(error)[:200]}", "good": False}
         torch.ocl.empty_cache()
@@ -199,6 +240,10 @@ def check(left, keep):
         keep(rows)
     say("networks:", sum(r.get("good", False) for r in rows.values()), "of", len(rows), "good")
     return rows
+
+
+def train(left, keep):
+    return check(left, keep, trained)
 
 
 def speed(left, keep):
@@ -225,9 +270,10 @@ def main():
             result[part] = rows
             result["recorder"] = torch.ocl.stats()
             save()
-        keep({"check": check, "speed": speed, "ops": ops}[part](lambda: end - time.time(), keep))
+        keep({"check": check, "train": train, "speed": speed, "ops": ops}[part](lambda: end - time.time(), keep))
     say(ft.explain())
-    bad = A.tiny and [name for name, row in result.get("check", {}).items() if row.get("good") is False]
+    nets = [*result.get("check", {}).items(), *result.get("train", {}).items()]
+    bad = A.tiny and [name for name, row in nets if row.get("good") is False]
     bad = bad or A.tiny and [key for key, row in result.get("speed", {}).get("rows", {}).items() if "ocl_error" in row]
     if bad:
         sys.exit(f"torch_device.py: wrong: {', '.join(bad)}")

@@ -137,6 +137,8 @@ def flipud(x: Tensor) -> Tensor:
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by so many quarters from the first dim to the second."""
     a, b = axis_of(dims[0], x.ndim), axis_of(dims[1], x.ndim)
+    if a == b:
+        raise _facula.ShapeError(f"rot90: dims {dims[0]} and {dims[1]} are the same")
     if k % 4 == 2:
         return flip(x, [a, b])
     if k % 4 == 1:
@@ -167,6 +169,8 @@ def trace(x: Tensor) -> Tensor:
 def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last dim as a diagonal of two dims, zeros beside it."""
     n = x.shape[-1] + builtins.abs(offset)
+    if not x.shape[-1]:
+        return movedim(zeros(*x.shape[:-1], n, n, dtype=x.dtype), (-2, -1), (dim1, dim2))
     at = np.zeros((n, n), bool)
     at[np.arange(x.shape[-1]) - builtins.min(offset, 0), np.arange(x.shape[-1]) + builtins.max(offset, 0)] = True
     which = np.zeros((n, n), "i8")
@@ -214,6 +218,8 @@ def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Every choice of one element of each, a row for each choice."""
+    if builtins.any(t.ndim != 1 for t in tensors):
+        raise _facula.ShapeError(f"cartesian_prod: vectors were expected, not shapes {[t.shape for t in tensors]}")
     if len(tensors) == 1:
         return tensors[0]
     sizes = [t._count for t in tensors]

@@ -1,6 +1,7 @@
 """Functions of single elements, and of two."""
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from . import promote
 from ._facula import Tensor, apply
-from .dtypes import bool_
+from .dtypes import bool_, get_default_dtype, result_type
 from .promote import cast
 from .create import as_tensor, floats, zeros
 
@@ -85,7 +86,18 @@ def _rounding(name: str, about: str) -> Any:
 
 
 floor, ceil = _rounding("floor", "The next integer below"), _rounding("ceil", "The next integer above")
-round, trunc = _rounding("round", "The nearest integer, of two the even one"), _rounding("trunc", "The next integer towards 0")
+_round, trunc = _rounding("round", "The nearest integer, of two the even one"), _rounding("trunc", "The next integer towards 0")
+
+
+def round(x: Any, *, decimals: int = 0) -> Tensor:
+    """The nearest integer, of two the even one, or the nearest with so many decimals; integers as they are."""
+    t = as_tensor(x)
+    if not decimals or not t.dtype.is_floating_point:
+        whole: Tensor = _round(t)
+        return whole
+    scale = 10.0 ** builtins.abs(decimals)
+    y: Tensor = _round(t * scale) / scale if decimals > 0 else _round(t / scale) * scale
+    return y
 
 
 def sign(x: Any) -> Tensor:
@@ -153,8 +165,36 @@ def _binary(dunder: str, name: str) -> Any:
     return function
 
 
-add, sub, mul = _binary("add", "add"), _binary("sub", "sub"), _binary("mul", "mul")
-div, floor_divide, remainder = _binary("truediv", "div"), _binary("floordiv", "floor_divide"), _binary("mod", "remainder")
+_add, _sub, _div = _binary("add", "add"), _binary("sub", "sub"), _binary("truediv", "div")
+mul, floor_divide, remainder = _binary("mul", "mul"), _binary("floordiv", "floor_divide"), _binary("mod", "remainder")
+
+
+def add(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
+    """x + alpha y, with broadcasting and promotion."""
+    t: Tensor = _add(x, y if alpha == 1 else mul(y, alpha))
+    return t
+
+
+def sub(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
+    """x - alpha y, with broadcasting and promotion."""
+    t: Tensor = _sub(x, y if alpha == 1 else mul(y, alpha))
+    return t
+
+
+def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """x / y, with broadcasting and promotion; rounding_mode: "trunc" towards 0, "floor" down."""
+    if rounding_mode == "floor":
+        down: Tensor = floor_divide(x, y)
+        return down
+    if rounding_mode is None:
+        t: Tensor = _div(x, y)
+        return t
+    if rounding_mode != "trunc":
+        raise ValueError(f"div: rounding_mode is trunc, floor or None, not {rounding_mode!r}")
+    a, b, common = _both(x, y)
+    return trunc(apply("div", None, 0, a, b)) if common is not bool_ else _div(a, b)
+
+
 pow, matmul = _binary("pow", "pow"), _binary("matmul", "matmul")
 subtract, multiply, divide, true_divide = sub, mul, div, div
 eq, ne, lt = _binary("eq", "eq"), _binary("ne", "ne"), _binary("lt", "lt")
@@ -183,12 +223,22 @@ def _both(x: Any, y: Any) -> tuple[Tensor, Tensor, Any]:
     return pair
 
 
+def _pair_of_floats(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Both as floats of one type: -1 stays below 0 beside a tensor of unsigned numbers."""
+    a, b = promote.operand(x), promote.operand(y)
+    if a is None or b is None:
+        raise TypeError(f"{type(x).__name__} and {type(y).__name__} have no common type")
+    common = result_type(a, b)
+    if not common.is_floating_point:
+        common = get_default_dtype()
+    on = next((t.device for t in (a, b) if isinstance(t, Tensor)), None)
+    p, q = (cast(t, common) if isinstance(t, Tensor) else Tensor(t, dtype=common, device=on) for t in (a, b))
+    return p, q
+
+
 def _float_pair(name: str, doc: str) -> Any:
     def function(x: Any, y: Any) -> Tensor:
-        a, b, common = _both(x, y)
-        if not common.is_floating_point:
-            a, b = floats(a), floats(b)
-        return apply(name, None, 0, a, b)
+        return apply(name, None, 0, *_pair_of_floats(x, y))
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
@@ -202,11 +252,10 @@ nextafter = _float_pair("nextafter", "The number next to x on the way to y.")
 
 def logaddexp(x: Any, y: Any) -> Tensor:
     """ln(e^x + e^y), without overflow."""
-    a, b, _ = _both(x, y)
-    a, b = floats(a), floats(b)
-    largest = maximum(a, b)
-    apart = neg(abs(a - b))
-    return where(a == b, a + math.log(2), largest + log1p(exp(apart)))
+    a, b = _pair_of_floats(x, y)
+    apart = minimum(a, b) - maximum(a, b)
+    r: Tensor = maximum(a, b) + log1p(exp(where(a == b, 0.0, apart)))   # equal infinities have no difference
+    return r
 
 
 def signbit(x: Any) -> Tensor:
@@ -238,8 +287,19 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 
 def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
-    """x between min and max."""
+    """x between min and max; where x is one of them, its gradient goes through."""
     t = as_tensor(x)
+    if min is None and max is None:
+        raise ValueError("clamp: min, max or both were expected")
+    bounds = [promote.operand(b) for b in (min, max) if b is not None]
+    if builtins.any(b is None for b in bounds):
+        raise TypeError("clamp: min and max are numbers or tensors")
+    common = result_type(t, *bounds)
+    if common.is_floating_point:
+        low, high = (as_tensor(b, cast(t, common)) for b in (-math.inf if min is None else min, math.inf if max is None else max))
+        shape = tuple(np.broadcast_shapes(t.shape, low.shape, high.shape))
+        t = cast(t, common) if shape == t.shape else cast(t, common).expand(shape)
+        return apply("clip", None, 0, t, cast(low, common), cast(high, common))
     if min is not None:
         t = maximum(t, min)
     if max is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from ._facula import Tensor, apply
 from .dtypes import bool_, float64
 from .create import as_tensor, floats, full_like, ones, zeros_like
-from .elementwise import abs, clamp, isfinite, isinf, isnan, log, maximum, minimum, sign, sin, trunc, where
+from .elementwise import abs, clamp, _pair_of_floats, isfinite, isinf, isnan, log, maximum, minimum, sign, sin, trunc, where
 from .promote import cast
 
 
@@ -92,9 +92,10 @@ def logit(x: Any, eps: float | None = None) -> Tensor:
 
 def xlogy(x: Any, y: Any) -> Tensor:
     """x ln y, and 0 where x is 0 and y is no NaN."""
-    a, b = as_tensor(x), floats(as_tensor(y))
-    zero = (a == 0) & ~isnan(b)
-    return where(zero, zeros_like(b), a * log(where(zero, full_like(b, 1), b)))
+    a, b = _pair_of_floats(x, y)
+    none = (a == 0) & ((b <= 0) | isinf(b))                 # of other y, 0 ln y is 0 by itself, and its gradient by x is ln y
+    t: Tensor = a * log(where(none, 1.0, b))
+    return t
 
 
 def sinc(x: Any) -> Tensor:
@@ -136,12 +137,12 @@ def addcdiv(x: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tenso
 
 def clamp_min(x: Any, min: Any) -> Tensor:
     """max(x, min)"""
-    return maximum(x, min)
+    return clamp(x, min)
 
 
 def clamp_max(x: Any, max: Any) -> Tensor:
     """min(x, max)"""
-    return minimum(x, max)
+    return clamp(x, None, max)
 
 
 def fmax(x: Any, y: Any) -> Tensor:

@@ -10,12 +10,12 @@ from . import _facula
 from ._facula import Tensor, apply
 from .create import Dims, _Pair, as_tensor, axis_of, floats, full_like, zeros_like
 from .dtypes import bool_, int64
-from .elementwise import isnan, log, sqrt, where
+from .elementwise import isnan, logaddexp, sqrt, where
 from .places import nonzero, sort, take_along_dim
 from .products import mm
 from .promote import cast, reshape as _reshape
-from .reduce import amax, amin, mean, norm, sum, var
-from .shapes import squeeze, unsqueeze
+from .reduce import amax, amin, mean, norm, _root, sum, var
+from .shapes import cat, squeeze, unsqueeze
 
 
 def _lines(x: Tensor, dim: int | None) -> tuple[Tensor, int]:
@@ -114,7 +114,7 @@ def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tupl
 def std_mean(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean."""
     v, m = var_mean(x, dim, keepdim, correction=correction)
-    return sqrt(v), m
+    return _root(v), m
 
 
 def var_mean(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1) -> tuple[Tensor, Tensor]:
@@ -209,18 +209,23 @@ def cummin(x: Tensor, dim: int) -> Any:
 
 def logcumsumexp(x: Tensor, dim: int) -> Tensor:
     """ln of the sums of e^x so far."""
-    from .reduce import cumsum
-    from .elementwise import exp
-    top = amax(x, dim, True).detach()
-    return log(cumsum(exp(x - top), dim)) + top
+    t, a = _lines(floats(x), dim)
+    axis_of(dim, x.ndim)
+    key, step = (slice(None),) * a, 1
+    while step < t.shape[a]:                                # sums of twice as many in each turn; no one shift would do for all
+        more = logaddexp(t[(*key, slice(step, None))], t[(*key, slice(None, -step))])
+        t, step = cat([t[(*key, slice(None, step))], more], a), 2 * step
+    return _reshape(t, x.shape)
 
 
 def cov(x: Tensor, *, correction: int = 1) -> Tensor:
     """Covariances of the rows of a matrix."""
-    t = floats(x if x.ndim == 2 else unsqueeze(x, 0))
+    if x.ndim > 2:
+        raise _facula.ShapeError(f"cov of shape {x.shape}: two dims at most were expected")
+    t = floats(x if x.ndim == 2 else _reshape(x, [1, x._count]))
     d = t - mean(t, 1, True)
     y = mm(d, d.mT) / (t.shape[1] - correction)
-    return y if x.ndim == 2 else _reshape(y, [])
+    return y if t.shape[0] != 1 else _reshape(y, [])
 
 
 def corrcoef(x: Tensor) -> Tensor:
@@ -245,12 +250,12 @@ def cdist(x: Tensor, y: Tensor, p: float = 2.0) -> Tensor:
 
 
 def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """Without the repetitions that follow each other."""
+    """Without the repetitions that follow each other, of all elements."""
     array = np.asarray(x.detach()).reshape(-1)
     new = np.ones(array.size, bool)
     new[1:] = array[1:] != array[:-1]
     at = np.flatnonzero(new)
     more = [Tensor((np.cumsum(new) - 1).reshape(x.shape))] if return_inverse else []
     more += [Tensor(np.diff(np.append(at, array.size)))] if return_counts else []
-    values = Tensor(array[new])
+    values = cast(Tensor(array[new]), x.dtype)
     return (values, *more) if more else values

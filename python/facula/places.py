@@ -6,25 +6,48 @@ from typing import Any
 
 import numpy as np
 
+from . import _facula
 from ._facula import Tensor, apply
 from .dtypes import bool_, int64
 from .promote import cast, reshape as _reshape
 from .create import axis_of, as_tensor, ints, _Pair, zeros
+from .elementwise import where
 from .shapes import broadcast_shapes, expand
+
+
+def _check_places(who: str, index: Tensor, size: int) -> None:
+    """Places that are there already, as those of data sets are, must be some of those of the dim."""
+    if not index._is_there or not index.device.name.startswith("cpu") or index.dtype.is_floating_point:
+        return
+    wrong = _facula.outside(index, size, 0 if size else 1 << 62)
+    if wrong is not None:
+        raise IndexError(f"{who}: index {wrong} is out of range for a dim of size {size}")
+
+
+def _wide(x: Tensor) -> Tensor:
+    """With a dim at least."""
+    return x if x.ndim else _reshape(x, [1])
 
 
 def take_along_dim(x: Tensor, index: Tensor, dim: int | None = None) -> Tensor:
     """Elements at places along a dim."""
     if dim is None:
-        return gather(_reshape(x, [-1]), 0, _reshape(index, [-1]))
+        return _gather(_reshape(x, [-1]), 0, _reshape(index, [-1]))
     a = axis_of(dim, x.ndim)
     shape = list(broadcast_shapes(x.shape[:a] + (1,) + x.shape[a + 1:], index.shape[:a] + (1,) + index.shape[a + 1:]))
-    return gather(expand(x, *shape[:a], x.shape[a], *shape[a + 1:]), a, expand(index, *shape[:a], index.shape[a], *shape[a + 1:]))
+    return _gather(expand(x, *shape[:a], x.shape[a], *shape[a + 1:]), a, expand(index, *shape[:a], index.shape[a], *shape[a + 1:]))
 
 
 def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """y[i][j] = x[index[i][j]][j] for dim 0, and so on."""
     a = axis_of(dim, x.ndim)
+    if _wide(index).ndim != _wide(x).ndim:
+        raise _facula.ShapeError(f"gather: an index of shape {index.shape} for a tensor of shape {x.shape}")
+    _check_places("gather", index, x.shape[a] if x.ndim else 1)
+    return _reshape(_gather(_wide(x), a, _wide(index)), index.shape)
+
+
+def _gather(x: Tensor, a: int, index: Tensor) -> Tensor:
     cut = tuple(slice(0, n) if k != a else slice(None) for k, n in enumerate(index.shape))
     return apply("gather_elements", f"axis={a}", 0, x[cut], index)
 
@@ -32,10 +55,14 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
 def scatter(x: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None) -> Tensor:
     """x with elements of src at places along a dim."""
     a = axis_of(dim, x.ndim)
-    how = {None: "none", "add": "add", "multiply": "mul", "amax": "max", "amin": "min"}[reduce]
-    source = src if isinstance(src, Tensor) else expand(Tensor(src, dtype=x.dtype), *index.shape)
+    how = {None: "none", "add": "add", "multiply": "mul", "amax": "max", "amin": "min"}
+    if reduce not in how:
+        raise ValueError(f"scatter: reduce is add, multiply, amax, amin or None, not {reduce!r}")
+    index, ready = _wide(index), _wide(x)
+    _check_places("scatter", index, ready.shape[a])
+    source = _wide(src) if isinstance(src, Tensor) else expand(Tensor(src, dtype=x.dtype), *index.shape)
     source = source[tuple(slice(0, n) for n in index.shape)]
-    return apply("scatter_elements", f"axis={a} reduction={how}", 0, x, index, cast(source, x.dtype))
+    return _reshape(apply("scatter_elements", f"axis={a} reduction={how[reduce]}", 0, ready, index, cast(source, x.dtype)), x.shape)
 
 
 def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
@@ -47,13 +74,21 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of these numbers along a dim."""
     if not x.ndim:
         axis_of(dim, 0)
+        _check_places("index_select", index, 1)
         return _reshape(apply("gather", "axis=0", 0, _reshape(x, [1]), _reshape(index, [-1])), [])
-    return apply("gather", f"axis={axis_of(dim, x.ndim)}", 0, x, index)
+    a = axis_of(dim, x.ndim)
+    _check_places("index_select", index, x.shape[a])
+    return apply("gather", f"axis={a}", 0, x, index)
 
 
 def take(x: Tensor, index: Tensor, *, axis: int | None = None) -> Tensor:
     """The elements with these row-major numbers; with an axis, slices."""
-    return index_select(_reshape(x, [-1]) if axis is None else x, axis or 0, index)
+    t = _reshape(x, [-1]) if axis is None else x
+    a = axis_of(axis or 0, t.ndim)
+    size = t.shape[a]
+    if index._is_there and index.device.name.startswith("cpu"):
+        _check_places("take", where(index < 0, index + size, index), size)
+    return apply("gather", f"axis={a}", 0, t, index)
 
 
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
@@ -105,10 +140,16 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False, stable: bool = True
     return _Pair((take_along_dim(x, at, dim), at))
 
 
-def unique(x: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """The different elements, sorted."""
-    got: Any = np.unique(np.asarray(x.detach()), return_inverse=return_inverse, return_counts=return_counts)  # type: ignore[call-overload]
-    return tuple(Tensor(np.ascontiguousarray(g)) for g in got) if isinstance(got, tuple) else Tensor(got)
+def unique(x: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The different elements, sorted; with a dim the different slices along it."""
+    a = None if dim is None else axis_of(dim, x.ndim)
+    got: Any = np.unique(np.asarray(x.detach()), return_inverse=return_inverse, return_counts=return_counts, axis=a)  # type: ignore[call-overload]
+    if not isinstance(got, tuple):
+        return cast(Tensor(got), x.dtype)
+    places = [Tensor(np.ascontiguousarray(g)) for g in got[1:]]
+    if return_inverse:
+        places[0] = _reshape(places[0], x.shape if a is None else [x.shape[a]])
+    return (cast(Tensor(np.ascontiguousarray(got[0])), x.dtype), *places)
 
 
 def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False) -> Tensor:
@@ -121,6 +162,7 @@ def searchsorted(sorted_sequence: Tensor, values: Tensor, *, right: bool = False
 def _rows(x: Tensor, dim: int, index: Tensor) -> tuple[int, Tensor]:
     """Places of whole slices, as scatter takes them."""
     a = axis_of(dim, x.ndim)
+    x = _wide(x)
     shape = [1] * x.ndim
     shape[a] = index.shape[0] if index.ndim else 1
     return a, expand(_reshape(index, shape), *x.shape[:a], shape[a], *x.shape[a + 1:])
@@ -184,5 +226,6 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
     y = scatter(x, dim, index, src, reduce=how[reduce])
     if reduce != "mean":
         return y
-    n = scatter_add(zeros(x.shape, dtype=x.dtype) + 1 if include_self else scatter(zeros(x.shape, dtype=x.dtype) + 1, dim, index, 0), dim, index, zeros(src.shape, dtype=x.dtype) + 1)
+    ones = zeros(x.shape, dtype=x.dtype) + 1
+    n = scatter_add(ones if include_self else scatter(ones, dim, index, 0), dim, index, zeros(src.shape, dtype=x.dtype) + 1)
     return y / n if x.dtype.is_floating_point else y // n

@@ -31,6 +31,8 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     """The sum of products of two vectors."""
     if a.ndim != 1 or b.ndim != 1:
         raise _facula.ShapeError(f"dot of shapes {a.shape} and {b.shape}: two vectors were expected")
+    if a.shape != b.shape:
+        raise _facula.ShapeError(f"dot of vectors of {a.shape[0]} and {b.shape[0]} elements")
     y = a * b
     return cast(sum(y), y.dtype)
 
@@ -39,7 +41,9 @@ vecdot = dot
 
 
 def outer(a: Tensor, b: Tensor) -> Tensor:
-    """Each of a times each of b."""
+    """Each of a times each of b, of two vectors."""
+    if a.ndim != 1 or b.ndim != 1:
+        raise _facula.ShapeError(f"outer of shapes {a.shape} and {b.shape}: two vectors were expected")
     t: Tensor = unsqueeze(a, 1) * unsqueeze(b, 0)
     return t
 
@@ -53,9 +57,13 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sums of products over dims of both: so many last and first ones, or those named."""
     if isinstance(dims, int):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise _facula.ShapeError(f"tensordot of shapes {a.shape} and {b.shape}: over {dims} dims")
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         left, right = axes_of(dims[0], a.ndim), axes_of(dims[1], b.ndim)
+    if [a.shape[k] for k in left] != [b.shape[k] for k in right]:
+        raise _facula.ShapeError(f"tensordot of shapes {a.shape} and {b.shape}: sizes of dims {left} and {right} differ")
     rest_a = [k for k in range(a.ndim) if k not in left]
     rest_b = [k for k in range(b.ndim) if k not in right]
     n = math.prod(a.shape[k] for k in left)

@@ -22,7 +22,8 @@ def cast(x: Tensor, to: dtype) -> Tensor:
     return x if x.dtype is to else apply("cast", f"to={to.short}", 0, x)
 
 
-def _operand(x: Any, like: Tensor | None) -> Any:
+def operand(x: Any) -> Any:
+    """What a function of two takes: a tensor, an array as one, or a number of Python; None of other things."""
     if isinstance(x, (Tensor, *_numbers)):
         return x
     if isinstance(x, np.generic):
@@ -34,7 +35,7 @@ def _operand(x: Any, like: Tensor | None) -> Any:
 
 def both(a: Any, b: Any) -> tuple[Any, Any, dtype] | None:
     """Both as tensors of their common dtype; None where one of them is something else."""
-    a, b = _operand(a, None), _operand(b, None)
+    a, b = operand(a), operand(b)
     if a is None or b is None:
         return None
     common = result_type(a, b)
@@ -68,13 +69,22 @@ def _divide(a: Any, b: Any) -> Any:
     return apply("div", None, 0, pair[0], pair[1])
 
 
+def _whole_times(x: Tensor, y: Tensor) -> Tensor:
+    """How often y goes into x: x / y may be rounded up to the next integer, as 1 / 0.1 is, but 0.1 goes into 1 nine times."""
+    share = apply("div", None, 0, x, y)
+    exact = apply("round", None, 0, apply("div", None, 0, apply("sub", None, 0, x, apply("mod", None, 0, x, y)), y))
+    known = apply("less", None, 0, apply("abs", None, 0, share), Tensor(math.inf, dtype=x.dtype, device=x.device))
+    here = apply("and", None, 0, known, apply("not", None, 0, apply("equal", None, 0, exact, Tensor(0, dtype=x.dtype, device=x.device))))
+    return apply("where", None, 0, here, exact, apply("floor", None, 0, share))
+
+
 def _floor_divide(a: Any, b: Any) -> Any:
     pair = both(a, b)
     if pair is None:
         return NotImplemented
     x, y, common = pair
     if common.is_floating_point:
-        return apply("floor", None, 0, apply("div", None, 0, x, y))
+        return _whole_times(x, y)
     whole = apply("div", None, 0, x, y)
     if common.kind == "u":
         return whole
@@ -297,9 +307,8 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     if _is_basic(key):
         return _basic_index(x, key)
     at = _places(x, key)
-    if not at.size:
-        empty = np.zeros(at.shape, dtype=np.int64)
-        return cast(Tensor(empty), x.dtype)
+    if not x._count:
+        return reshape(x, at.shape)
     return apply("gather", "axis=0", 0, reshape(x, [-1]), Tensor(at))
 
 

@@ -1,6 +1,7 @@
 """Functions over dims: sums, means, extremes."""
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -11,8 +12,8 @@ from ._facula import Tensor, apply
 from .dtypes import bool_, find, int64
 from .promote import cast, reshape as _reshape
 from .create import axes_of, axis_of, as_tensor, floats, ints, Dims, _Pair, zeros
-from .elementwise import abs, maximum, minimum, pow, sqrt
-from .places import take_along_dim
+from .elementwise import abs, maximum, minimum, pow, sqrt, where
+from .places import _check_places, take_along_dim
 from .shapes import squeeze
 
 
@@ -146,24 +147,39 @@ def var(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 
     n = math.prod(t.shape[a] for a in axes_of(dim, t.ndim))
     d = t - mean(t, dim, True)
     total = sum(d * d, dim, keepdim)
-    return total / (n - correction) if n > correction else total * math.nan
+    return total / builtins.max(n - correction, 0.0)
 
 
 def std(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1, unbiased: bool | None = None) -> Tensor:
     """The square root of the variance."""
-    return sqrt(var(x, dim, keepdim, correction=correction, unbiased=unbiased))
+    return _root(var(x, dim, keepdim, correction=correction, unbiased=unbiased))
+
+
+def _root(x: Tensor, p: float = 0.5) -> Tensor:
+    """x^p, with the gradient 0 where x is 0, as of a norm or a deviation, whose slope there may be any up to 1."""
+    if not x.requires_grad:
+        return sqrt(x) if p == 0.5 else pow(x, p)
+    none = x == 0
+    safe = where(none, 1.0, x)
+    return where(none, 0.0, sqrt(safe) if p == 0.5 else pow(safe, p))
 
 
 def norm(x: Any, p: float | str = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """(sum |x|^p)^(1/p)"""
+    """(sum |x|^p)^(1/p); of p = 0 how many are not 0, of infinities the largest and the smallest."""
     t = floats(as_tensor(x))
     if p in (2, "fro"):
         return _reduce("reduce_l2", t, dim, keepdim)
     if p == 1:
         return _reduce("reduce_l1", t, dim, keepdim)
-    if p == math.inf:
-        return amax(abs(t), dim, keepdim)
-    return pow(sum(pow(abs(t), float(p)), dim, keepdim), 1 / float(p))
+    if isinstance(p, str):
+        raise ValueError(f"norm: p is a number or 'fro', not {p!r}")
+    if p in (math.inf, -math.inf):
+        return (amax if p > 0 else amin)(abs(t), dim, keepdim)
+    if p == 0:
+        return sum(cast(t != 0, t.dtype), dim, keepdim)
+    if p < 0:
+        return pow(sum(pow(abs(t), float(p)), dim, keepdim), 1 / float(p))
+    return _root(sum(_root(abs(t), float(p)), dim, keepdim), 1 / float(p))
 
 
 def logsumexp(x: Any, dim: Dims, keepdim: bool = False) -> Tensor:
@@ -199,5 +215,10 @@ def cumprod(x: Any, dim: int, *, dtype: Any = None) -> Tensor:
 
 def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
     """A 1 at the place that each label says."""
+    if x.dtype.is_floating_point or x.dtype is bool_:
+        raise _facula.DtypeError(f"one_hot of {x.dtype}: integers were expected")
+    if num_classes < 0 and not x._count:
+        raise _facula.ShapeError("one_hot: without a label, num_classes is not known")
     n = int(amax(x)) + 1 if num_classes < 0 else num_classes
+    _check_places("one_hot", x, n)
     return apply("one_hot", "axis=-1", 0, x, Tensor(n, dtype="int64"), Tensor([0, 1], dtype="int64"))

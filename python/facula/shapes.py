@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _facula
 from ._facula import Tensor, apply
-from .changing import varying
+from .changing import varying as _varying
 from .dtypes import int64, result_type
 from .promote import cast, reshape as _reshape
 from .create import axes_of, axis_of, as_tensor, ints, zeros, Dims, _shape_args
@@ -209,8 +209,10 @@ def split(x: Tensor, size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, .
 
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """So many pieces along a dim, the last one may be smaller."""
+    if chunks < 1:
+        raise ValueError(f"chunk: {chunks} pieces")
     n = x.shape[axis_of(dim, x.ndim)]
-    return split(x, builtins.max(-(-n // chunks), 1), dim)
+    return split(x, builtins.max(-(-n // chunks), 1), dim) if n else (x,) * chunks
 
 
 def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
@@ -240,7 +242,7 @@ def roll(x: Tensor, shifts: int | Sequence[int], dims: Dims = None) -> Tensor:
         size = x.shape[a]
         if size and n % size:
             key = (slice(None),) * a
-            if varying(("roll", x.shape, a), (n % size,)):
+            if _varying(("roll", x.shape, a), (n % size,)):
                 x = apply("gather", f"axis={a}", 0, x, Tensor((np.arange(size) - n) % size))
                 continue
             x = cat([x[(*key, slice(size - n % size, None))], x[(*key, slice(0, size - n % size))]], a)
@@ -249,6 +251,8 @@ def roll(x: Tensor, shifts: int | Sequence[int], dims: Dims = None) -> Tensor:
 
 def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     """(before, after) of the last dim, then of the one before it...; modes constant, reflect, replicate, circular."""
+    if len(pad) % 2 or len(pad) > 2 * x.ndim:
+        raise _facula.ShapeError(f"pad: {len(pad)} numbers for a tensor of {x.ndim} dims: two a dim were expected")
     pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
     before, after = [0] * x.ndim, [0] * x.ndim
     for k, (b, a) in enumerate(pairs):
@@ -261,7 +265,7 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
 
 
 def _trilu(x: Tensor, diagonal: int, lower: bool) -> Tensor:
-    if varying(("trilu", x.shape, lower), (diagonal,)):
+    if _varying(("trilu", x.shape, lower), (diagonal,)):
         cut = np.tri(x.shape[-2], x.shape[-1], diagonal - (not lower), dtype=bool)
         return apply("where", None, 0, Tensor(cut if lower else ~cut), x, zeros((), dtype=x.dtype))
     return apply("trilu", f"lower={int(lower)}", 0, x, Tensor(diagonal, dtype="int64"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The fused operators of ONNX Runtime's optimizer (com.microsoft), and Resize, on random data: facula against ONNX Runtime.
+"""Operators of com.microsoft, Resize, and types that ONNX's node tests lack, on random data: facula against ONNX Runtime.
 
     python scripts/peers/check_fusions.py build/facula
 
@@ -123,6 +123,53 @@ check("heads, scores", "MultiHeadAttention", [x, k, v, None, None, real(2, 2, 5,
 check("heads, cross", "MultiHeadAttention", [x, real(2, 2, 7, 4), real(2, 2, 7, 4)], num_heads=2)
 check("heads, past", "MultiHeadAttention", [x, real(2, 5, 8), real(2, 5, 8), None, None, None, real(2, 2, 3, 4), real(2, 2, 3, 4)],
       num_heads=2, outputs=3)
+
+for k in range(24):             # a first call, then later ones, each row of the batch after its own past
+    first, packed, turned = k % 3 == 0, k % 4 == 1, k % 2 == 0
+    rows = 4 if first else 1 + k % 2 * (k % 5 == 0)
+    batch = 1 if rows > 1 and not first else 3
+    have = np.zeros(batch, np.int32) if first else rng.integers(1, 6, batch).astype(np.int32)
+    room = 0 if first else [int(have.max()), 12][k % 2]
+    total = int(have.max()) + rows
+    past = [real(batch, 2, room, 16), real(batch, 2, room, 16)]
+    for p in past:
+        for row, n in enumerate(have): p[row, :, n:] = 0
+    qkv = [real(batch, rows, 128), None, None] if packed else [real(batch, rows, 64), real(batch, rows, 32), real(batch, rows, 32)]
+    turns = [(real(20, 8),), (real(20, 8),)] if turned else [None, None]
+    bias = real(1, 4, rows, total) if k % 5 == 2 else None
+    sink = real(4) if k % 6 == 5 else None
+    more = dict(do_rotary=int(turned), rotary_interleaved=int(k % 8 == 2))
+    if k % 7 == 3: more.update(local_window_size=3)
+    if k % 7 == 4: more.update(softcap=2.0)
+    if k % 11 == 7: more.update(smooth_softmax=1)
+    check(f"grouped queries {k}", "GroupQueryAttention",
+          [*qkv, *past, have + np.int32(rows - 1), np.array([total], np.int32), *turns, None, bias, sink], outputs=3,
+          num_heads=4, kv_num_heads=2, **more)
+codes = rng.integers(0, 256, (7, 16)).astype(np.uint8)
+rows = rng.integers(0, 7, (2, 3))
+check("table of 4 bits", "GatherBlockQuantized", [codes, rows, real(7, 2)], bits=4, block_size=16, quantize_axis=1)
+check("table of 4 bits, zero points", "GatherBlockQuantized", [codes, rows, real(7, 2), codes[:, :1].copy()], bits=4, block_size=16,
+      quantize_axis=1)
+for kind in (0, 1):
+    check(f"bnb4 {kind}", "MatMulBnb4", [real(2, 32), (rng.integers(0, 256, 64).astype(np.uint8),), (abs(real(8)),)], K=32, N=4,
+          block_size=16, quant_type=kind)
+for metric in ("euclidean", "sqeuclidean"):
+    check(metric, "CDist", [real(3, 5), real(4, 5)], metric=metric)
+check("expanded dims", "ExpandDims", [real(2, 3), (np.array(-1, np.int32),)])
+check("kept triangle", "Trilu", [real(3, 4), (np.array(1, np.int64),)], upper=0)
+check("padded", "Pad", [real(3, 4), (np.array([1, 0, 2, 1], np.int64),)], mode="constant")
+check("picked", "GatherND", [real(3, 4), np.array([[2], [0]], np.int64)])
+check("sampled", "GridSample", [real(1, 2, 4, 4), real(1, 3, 3, 2)])
+INT = TensorProto.INT32
+volume, taps = rng.integers(0, 256, (1, 2, 4, 5, 6)).astype(np.uint8), rng.integers(-128, 128, (4, 1, 2, 3, 2)).astype(np.int8)
+zero, shift = np.array(131, np.uint8), np.array(-5, np.int8)
+check("volume", "ConvInteger", [volume, (taps,), zero, shift], domain="", types=(INT,), tolerance=0, group=2, pads=[1, 0, 1, 0, 2, 1],
+      strides=[1, 2, 1])
+scale = [np.float32(0.02), rng.uniform(0.01, 0.1, 4).astype(np.float32), np.float32(0.9)]
+check("volume of bytes", "QLinearConv",
+      [volume, np.array(scale[0]), zero, (taps,), (scale[1],), (np.zeros(4, np.int8),), np.array(scale[2]), zero,
+       (np.array([5, -900, 30, 7], np.int32),)], domain="", types=(TensorProto.UINT8,), tolerance=0, group=2)
+check("shrunk integers", "Shrink", [np.arange(-4, 5)], domain="", types=(TensorProto.INT64,), tolerance=0, bias=0.5, lambd=1.0)
 
 for k in range(60):             # sizes that do not lie on borders between neighbours
     mode = ["nearest", "linear", "cubic"][k % 3]

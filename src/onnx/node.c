@@ -110,6 +110,12 @@ static bool renamed(const fac_onnx *how, const char *name, const char **ours) {
     return false;
 }
 
+/* Files of opsets 1 to 5 list the inputs whose memory may be reused, which says nothing about
+ * results. */
+static bool about_memory(const fac_onnx_node *n, const char *name) {
+    return n->opset < 6 && !*n->domain && !strcmp(name, "consumed_inputs");
+}
+
 static const fac_attr *attr_of(const fac_op *op, const char *name) {
     for (const fac_attr *a = op->attrs; a && a->name; a++)
         if (!strcmp(a->name, name)) return a;
@@ -127,6 +133,7 @@ static void load_by_tables(const fac_onnx_node *n, fac_graph *g, const fac_spell
     for (size_t k = 0; k < proto->attrs.n && !g->error.status; k++) {
         const char *name = proto->attrs.at[k].name, *ours = name;
         if (!fac_onnx_has(n, name) || (renamed(s->how, name, &ours) && !ours)) continue;
+        if (about_memory(n, name)) continue;
         const fac_attr *to = attr_of(s->op, ours);
         if (to)
             fill(n, g, to, name, attrs);
@@ -153,7 +160,7 @@ static void refuse_unasked(const fac_import_node *self, fac_graph *g, const fac_
     const char *ours;
     for (size_t k = 0; k < self->proto->attrs.n; k++) {
         const char *name = self->proto->attrs.at[k].name;
-        if (!self->asked[k] && !renamed(how, name, &ours))
+        if (!self->asked[k] && !renamed(how, name, &ours) && !about_memory(&self->pub, name))
             fac_fail_graph(g, FAC_E_UNSUPPORTED, "attribute %s of %s is not supported", name,
                            self->pub.type);
     }

@@ -34,8 +34,8 @@ static void load_mean(const fac_onnx_node *n, fac_graph *g, fac_value *const in[
 
 static const fac_onnx onnx[] = { { "", "Add", 7, 0, NULL, NULL, 0 },
                                  { "", "Add", 1, 6, fac_names_first, fac_load_first, 2 },
-                                 { "", "Sum", 6, 0, NULL, load_sum, 1 },
-                                 { "", "Mean", 6, 0, NULL, load_mean, 1 },
+                                 { "", "Sum", 1, 0, NULL, load_sum, 1 },
+                                 { "", "Mean", 1, 0, NULL, load_mean, 1 },
                                  { 0 } };
 static const fac_case cases[] = {
     { "add(f32[2,3], f32[3])", -4, 4, 1e-6 },  { "add(f32[2,1,3], f32[4,1])", -4, 4, 1e-6 },

@@ -26,6 +26,12 @@ static fac_value *windowed(fac_attention_opts *o, fac_value *const x[], int64_t 
     return fac_where(seen, mask, fac_number(mask->graph, mask->type.dtype, -INFINITY));
 }
 
+/* Integers are added to the scores as floats are. */
+static fac_value *added(fac_value *mask, const fac_value *q) {
+    const char kind = mask ? fac_dtype_get(mask->type.dtype)->kind : 'b';
+    return kind == 'i' || kind == 'u' ? fac_cast(mask, q->type.dtype) : mask;
+}
+
 void fac_load_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                         fac_value *y[]) {
     fac_attention_opts o = { .q_heads = fac_onnx_int(n, "q_num_heads", 0),
@@ -50,6 +56,7 @@ void fac_load_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x
         y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Attention: a scale of 0");
     else {
         o.scores = (int)mode;
+        with[FAC_ATTENTION_MASK] = added(with[FAC_ATTENTION_MASK], x[0]);
         with[FAC_ATTENTION_MASK] = windowed(&o, with, left, right);
         y[0] = fac_emit(&fac_op_attention, &o,
                         with[FAC_ATTENTION_MASK] && n->nin <= FAC_ATTENTION_MASK

@@ -7,8 +7,8 @@
 
 #if FAC_INTERFACE
 /* x as another dtype, as fac_tensor_convert does it: floats to integers truncate and wrap, anything
- * to bool is != 0, floats round to nearest even; numbers to text and back as ONNX prints them.
- * Weights in blocks become floats; nothing becomes blocks. */
+ * to bool is != 0, floats round to nearest even; numbers to text (fac_to_text) and back as ONNX
+ * prints them. Weights in blocks become floats; nothing becomes blocks. */
 fac_value *fac_cast(fac_value *x, fac_dtype to);
 #endif
 
@@ -36,6 +36,8 @@ static bool infer(fac_node *n) {
     if (to == FAC_NONE) return fac_fail(n, FAC_E_ARGUMENT, "the attribute 'to' is missing");
     if (in_blocks(to) && from != to)
         return fac_fail(n, FAC_E_DTYPE, "nothing is rounded to blocks in a graph");
+    if (to == FAC_TEXT && from != to)
+        return fac_fail(n, FAC_E_DTYPE, "numbers become texts by to_text, not by cast");
     n->out[0]->type = (fac_type){ to, n->in[0]->type.dims };
     bool widens =
         to == FAC_I64 || to == from || (to == FAC_I32 && from != FAC_U32 && from != FAC_U64);
@@ -139,6 +141,7 @@ static fac_value *loaded(const fac_onnx_node *n, fac_graph *g, fac_value *x, fac
     const char *how = fac_onnx_text(n, "round_mode", "up");
     attrs a = { .to = to };
     double most, beyond;
+    if (to == FAC_TEXT) return fac_cast(x, to);
     if (small_limits(to, &most, &beyond)) a.unsaturated = !fac_onnx_int(n, "saturate", 1);
     if (to == FAC_F8E8M0) {
         while (roundings[a.rounding] && strcmp(roundings[a.rounding], how)) a.rounding++;
@@ -150,6 +153,23 @@ static fac_value *loaded(const fac_onnx_node *n, fac_graph *g, fac_value *x, fac
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     out[0] = loaded(n, g, in[0], fac_onnx_dtype(n, "to", FAC_NONE));
 }
+/* Opsets 1 to 5 say the name of the type. */
+static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
+                     fac_value *out[]) {
+    static const struct {
+        const char *name;
+        fac_dtype dtype;
+    } types[] = { { "FLOAT", FAC_F32 },   { "FLOAT16", FAC_F16 }, { "DOUBLE", FAC_F64 },
+                  { "INT8", FAC_I8 },     { "INT16", FAC_I16 },   { "INT32", FAC_I32 },
+                  { "INT64", FAC_I64 },   { "UINT8", FAC_U8 },    { "UINT16", FAC_U16 },
+                  { "UINT32", FAC_U32 },  { "UINT64", FAC_U64 },  { "BOOL", FAC_BOOL },
+                  { "STRING", FAC_TEXT }, { NULL, FAC_NONE } };
+    const char *to = fac_onnx_text(n, "to", "");
+    int k = 0;
+    while (types[k].name && strcmp(types[k].name, to)) k++;
+    out[0] = types[k].name ? fac_cast(in[0], types[k].dtype)
+                           : fac_fail_graph(g, FAC_E_FORMAT, "Cast: to = \"%s\"", to);
+}
 static void load_like(const fac_onnx_node *n, fac_graph *g, fac_value *const in[],
                       fac_value *out[]) {
     out[0] = loaded(n, g, in[0], fac_value_type(in[1]).dtype);
@@ -158,6 +178,7 @@ static const fac_onnx_attr names[] = {
     { "to", NULL }, { "saturate", NULL }, { "round_mode", NULL }, { 0 }
 };
 static const fac_onnx onnx[] = { { "", "Cast", 6, 0, names, load, 0 },
+                                 { "", "Cast", 1, 5, names, load_old, 1 },
                                  { "", "CastLike", 15, 0, names, load_like, 2 },
                                  { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
@@ -219,5 +240,6 @@ const fac_op fac_op_cast = {
     .rounding = { .rule = FAC_ROUND_MOVES },
 };
 fac_value *fac_cast(fac_value *x, fac_dtype to) {
+    if (to == FAC_TEXT && fac_value_type(x).dtype != to) return fac_to_text(x);
     return fac_emit(&fac_op_cast, &(attrs){ .to = to }, 1, &x);
 }

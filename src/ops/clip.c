@@ -62,7 +62,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "min", NULL }, { "max", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Clip", 11, 0, NULL, load, 1 },
-                                 { "", "Clip", 6, 10, names, load, 1 },
+                                 { "", "Clip", 1, 10, names, load, 1 },
                                  { 0 } };
 /* The limits are scalars. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {

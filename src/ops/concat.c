@@ -76,7 +76,14 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     }
 }
 
-static const fac_onnx onnx[] = { { "", "Concat", 4, 0, NULL, NULL, 0 }, { 0 } };
+/* Before opset 4 the axis is 1 where it is not said. */
+static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *y[]) {
+    (void)g;
+    y[0] = fac_concat(ins, n->nin, (int)fac_onnx_int(n, "axis", 1));
+}
+static const fac_onnx onnx[] = { { "", "Concat", 4, 0, NULL, NULL, 0 },
+                                 { "", "Concat", 1, 3, NULL, load_old, 1 },
+                                 { 0 } };
 static const fac_case cases[] = { { "concat(f32[2,3], f32[2,1], f32[2,4]) axis=1", -4, 4, 0 },
                                   { "concat(f32[2,3], f32[1,3])", -4, 4, 0 },
                                   { "concat(i64[3]) axis=-1", -9, 9, 0 },

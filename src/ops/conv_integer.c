@@ -73,7 +73,10 @@ static fac_value *make(fac_value *const x[], const fac_conv2d_opts *o) {
 }
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     fac_value *ins[] = { x[0], x[1], fac_load_in(n, x, 2), fac_load_in(n, x, 3) };
-    y[0] = fac_load_quant_conv(n, g, ins, 0, 1, make);
+    if (fac_value_type(x[1]).dims.n == 5)
+        y[0] = fac_load_quant_volume(n, g, x[0], ins[2], x[1], ins[3], NULL);
+    else
+        y[0] = fac_load_quant_conv(n, g, ins, 0, 1, make);
 }
 
 static const fac_onnx onnx[] = { { "", "ConvInteger", 10, 0, fac_names_quant_conv, load, 2 },

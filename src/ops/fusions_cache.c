@@ -31,7 +31,9 @@ void fac_load_tensor_scatter(const fac_onnx_node *n, fac_graph *g, fac_value *co
                               mode, axis, rank);
         return;
     }
-    if (rank == 4 && axis == 2 && !circular) {
+    const fac_dtype dtype = fac_value_type(x[0]).dtype;
+    const bool moves = dtype == FAC_TEXT || dtype == FAC_BOOL || fac_dtype_is_stored(dtype);
+    if (rank == 4 && axis == 2 && !circular && !moves) {
         y[0] = as_cache(n, x);
         return;
     }

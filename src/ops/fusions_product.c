@@ -61,6 +61,9 @@ static fac_value *activated(const fac_onnx_node *n, fac_graph *g, fac_value *x, 
     if (!strcmp(how, "Sigmoid")) return fac_sigmoid(x);
     if (!strcmp(how, "Tanh")) return fac_tanh(x);
     if (!strcmp(how, "LeakyRelu")) return fac_leaky_relu(x, given > 0 ? p[0] : 0.01);
+    if (!strcmp(how, "Elu")) return fac_elu(x, given > 0 ? p[0] : 1);
+    if (!strcmp(how, "Softplus")) return fac_softplus(x);
+    if (!strcmp(how, "Softsign")) return fac_softsign(x);
     if (!strcmp(how, "HardSigmoid") && given > 1) return fac_hard_sigmoid(x, p[0], p[1]);
     if (!strcmp(how, "HardSigmoid")) return fac_hard_sigmoid(x, given > 0 ? p[0] : 0.2, 0.5);
     if (!strcmp(how, "Clip") && given == 2)

@@ -60,7 +60,7 @@ fac_value *fac_load_quant_conv(const fac_onnx_node *n, fac_graph *g, fac_value *
     const int64_t groups = fac_onnx_int(n, "group", 1);
     const int rank = d->n - 2;
     if (rank < 1 || rank > 2)
-        return fac_fail_graph(g, FAC_E_UNSUPPORTED, "%s: a weight of %d dims, expected 3 or 4",
+        return fac_fail_graph(g, FAC_E_UNSUPPORTED, "%s: a weight of %d dims, expected 3 to 5",
                               n->type, d->n);
     if ((bad = fac_window_load(n, g, rank, &v))) return bad;
     if (groups < 1)
@@ -73,6 +73,37 @@ fac_value *fac_load_quant_conv(const fac_onnx_node *n, fac_graph *g, fac_value *
                                 groups,
                                 v.auto_pad };
     return make(in, &o);
+}
+
+/* v as f64 without its zero point; each: one zero point for each row of v. */
+static fac_value *centred(fac_value *v, fac_value *zero, bool each) {
+    v = fac_cast(v, FAC_F64);
+    if (!zero) return v;
+    zero = fac_cast(zero, FAC_F64);
+    if (each && zero->type.dims.n == 1) zero = fac_reshape(zero, fac_shape(-1, 1, 1, 1, 1));
+    return fac_sub(v, zero);
+}
+
+/* In f64 a sum of products of bytes is exact, whatever its order is. */
+fac_value *fac_load_quant_volume(const fac_onnx_node *n, fac_graph *g, fac_value *x,
+                                 fac_value *x_zero, fac_value *w, fac_value *w_zero, fac_value *b) {
+    fac_window_onnx v;
+    fac_value *bad;
+    const int64_t groups = fac_onnx_int(n, "group", 1);
+    if ((bad = fac_window_load(n, g, 3, &v)) || (bad = differs(n, g, &v, &w->type.dims)))
+        return bad;
+    if (groups < 1)
+        return fac_fail_graph(g, FAC_E_FORMAT, "%s: group is %lld", n->type, (long long)groups);
+    fac_conv3d_opts o = { .groups = groups, .auto_pad = v.auto_pad };
+    for (int k = 0; k < 3; k++) {
+        o.stride[k] = v.stride[k];
+        o.dilation[k] = v.dilation[k];
+        o.pad[k] = v.pad[k];
+        o.pad[k + 3] = v.pad[k + 3];
+    }
+    fac_value *sum = fac_conv3d(centred(x, x_zero, false), centred(w, w_zero, true), NULL, &o);
+    if (b) sum = fac_add(sum, fac_cast(fac_reshape(b, fac_shape(-1, 1, 1, 1)), FAC_F64));
+    return fac_cast(sum, FAC_I32);
 }
 
 /* ---- products ---- */

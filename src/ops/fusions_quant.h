@@ -12,9 +12,12 @@ fac_onnx_loader fac_load_qlinear_sigmoid, fac_load_qlinear_leaky_relu, fac_load_
 /* fusions_quant.c: products and convolutions */
 fac_onnx_loader fac_load_qgemm, fac_load_integer_to_float, fac_load_dynamic_matmul,
     fac_load_qattention;
-/* One to three spatial dims: in[x] and in[w] have as many. */
+/* One or two spatial dims: in[x] and in[w] have as many. */
 fac_value *fac_load_quant_conv(const fac_onnx_node *n, fac_graph *g, fac_value *in[], int x, int w,
                                fac_quant_conv *make);
+/* Three spatial dims: the sums, i32, with padding of x_zero.  Zero points and b may be NULL. */
+fac_value *fac_load_quant_volume(const fac_onnx_node *n, fac_graph *g, fac_value *x,
+                                 fac_value *x_zero, fac_value *w, fac_value *w_zero, fac_value *b);
 
 extern const fac_onnx_attr fac_names_quant_conv[], fac_names_qgemm[], fac_names_qattention[],
     fac_names_leaky[], fac_names_qsoftmax[], fac_names_qpool[], fac_names_concat[],

@@ -80,7 +80,9 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_scatter_nd(zeros, full_places(n), dy[0], FAC_SCATTER_ADD);
 }
 
-static const fac_onnx onnx[] = { { "", "GatherND", 11, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "GatherND", 11, 0, NULL, NULL, 0 },
+                                 { "com.microsoft", "GatherND", 1, 0, NULL, NULL, 0 },
+                                 { 0 } };
 /* Its indices are i64. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *indices = fac_onnx_name(w, n->in[1]);

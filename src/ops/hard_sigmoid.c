@@ -30,7 +30,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
         fac_hard_sigmoid(in[0], fac_onnx_real(n, "alpha", 0.2f), fac_onnx_real(n, "beta", 0.5));
 }
 static const fac_onnx_attr names[] = { { "alpha", "slope" }, { "beta", "offset" }, { 0 } };
-static const fac_onnx onnx[] = { { "", "HardSigmoid", 6, 0, names, load, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "HardSigmoid", 1, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = { { "hard_sigmoid(f32[2,37]) slope=0.2 offset=0.5", -4, 4, 1e-6 },
                                   { "hard_sigmoid(f64[5]) slope=0.2 offset=0.5", -4, 4, 1e-12 },
                                   { "hard_sigmoid(f16[9]) slope=0.2 offset=0.5", -4, 4, 2e-3 },

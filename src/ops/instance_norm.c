@@ -77,7 +77,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     y[0] = fac_instance_norm(x[0], x[1], x[2], fac_onnx_real(n, "epsilon", 1e-5));
 }
 
-static const fac_onnx onnx[] = { { "", "InstanceNormalization", 6, 0, NULL, load, 3 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "InstanceNormalization", 1, 0, NULL, load, 3 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dims channels = { 1, { n->in[0]->type.dims.d[1] } };
     const fac_dtype dtype = n->in[0]->type.dtype;

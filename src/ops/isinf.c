@@ -27,7 +27,9 @@ static bool infer(fac_node *n) {
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
-    out[0] = fac_isinf(in[0], fac_onnx_int(n, "detect_positive", 1) != 0,
+    const bool small = fac_dtype_is_stored(fac_value_type(in[0]).dtype);
+    out[0] = fac_isinf(small ? fac_cast(in[0], FAC_F32) : in[0],
+                       fac_onnx_int(n, "detect_positive", 1) != 0,
                        fac_onnx_int(n, "detect_negative", 1) != 0);
 }
 static const fac_onnx_attr names[] = { { "detect_positive", NULL },

@@ -112,10 +112,12 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     }
 }
 
-static const fac_onnx onnx[] = { { "", "MatMul", 1, 0, NULL, NULL, 0 },
-                                 { "com.microsoft", "FusedMatMul", 1, 0, fac_names_fused_matmul,
-                                   fac_load_fused_matmul, 0 },
-                                 { 0 } };
+static const fac_onnx onnx[] = {
+    { "", "MatMul", 1, 0, NULL, NULL, 0 },
+    { "com.microsoft", "FusedMatMul", 1, 0, fac_names_fused_matmul, fac_load_fused_matmul, 0 },
+    { "com.microsoft", "TransposeMatMul", 1, 0, fac_names_fused_matmul, fac_load_fused_matmul, 0 },
+    { 0 }
+};
 static const fac_case cases[] = { { "matmul(f32[5,7], f32[7,3])", -1, 1, 1e-5 },
                                   { "matmul(f32[2,1,4,6], f32[3,6,5])", -1, 1, 1e-5 },
                                   { "matmul(f32[6], f32[2,6,5])", -1, 1, 1e-5 },

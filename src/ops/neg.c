@@ -15,7 +15,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 
 static bool infer(fac_node *n) { return fac_infer_same(n) && fac_knows_map(n, NULL); }
 
-static const fac_onnx onnx[] = { { "", "Neg", 6, 0, NULL, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Neg", 1, 0, NULL, NULL, 0 }, { 0 } };
 /* ONNX has none for unsigned integers. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype dtype = n->in[0]->type.dtype;

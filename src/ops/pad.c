@@ -169,6 +169,7 @@ static const fac_onnx_attr old_names[] = {
 };
 static const fac_onnx onnx[] = { { "", "Pad", 11, 0, new_names, load, 0 },
                                  { "", "Pad", 2, 10, old_names, load_old, 1 },
+                                 { "com.microsoft", "Pad", 1, 0, new_names, load, 0 },
                                  { "com.microsoft.nchwc", "ReorderInput", 1, 0, fac_names_reorder,
                                    fac_load_reorder_input, 1 },
                                  { 0 } };

@@ -2,6 +2,7 @@
 #include "ops/fusions.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
+#include "ops/shape.h"
 
 #if FAC_INTERFACE
 fac_value *fac_prelu(fac_value *x,
@@ -20,10 +21,16 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 
 static const fac_port ports[] = { { "x", FAC_NUMBERS, 0 }, { "slope", FAC_NUMBERS, 0 }, { 0 } };
 
+/* A size that is not known fits: the result has x's. */
 static bool infer(fac_node *n) {
+    const fac_dims *x = &n->in[0]->type.dims, *slope = &n->in[1]->type.dims;
     if (!fac_infer_broadcast(n)) return false;
-    if (!fac_dims_equal(&n->out[0]->type.dims, &n->in[0]->type.dims))
-        return fac_fail(n, FAC_E_SHAPE, "slope does not broadcast to x");
+    for (int k = 1; k <= slope->n; k++) {
+        const int64_t s = slope->d[slope->n - k];
+        if (k > x->n || (s != 1 && fac_differ(s, x->d[x->n - k])))
+            return fac_fail(n, FAC_E_SHAPE, "slope does not broadcast to x");
+    }
+    n->out[0]->type.dims = *x;
     return true;
 }
 

@@ -87,9 +87,18 @@ extern const fac_op fac_op_qlinear_conv;
 static fac_value *make(fac_value *const x[], const fac_conv2d_opts *o) {
     return fac_emit(&fac_op_qlinear_conv, o, 9, x);
 }
+/* Of volumes. */
+static fac_value *volume(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *b) {
+    fac_value *m = fac_div(fac_mul(x[1], x[4]), x[6]);
+    if (fac_value_type(m).dims.n == 1) m = fac_reshape(m, fac_shape(-1, 1, 1, 1));
+    return fac_requantize(fac_load_quant_volume(n, g, x[0], x[2], x[3], x[5], b), m, x[7]);
+}
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     fac_value *ins[] = { x[0], x[3], fac_load_in(n, x, 8), x[1], x[2], x[4], x[5], x[6], x[7] };
-    y[0] = fac_load_quant_conv(n, g, ins, 0, 1, make);
+    if (fac_value_type(x[3]).dims.n == 5)
+        y[0] = volume(n, g, x, ins[2]);
+    else
+        y[0] = fac_load_quant_conv(n, g, ins, 0, 1, make);
 }
 
 static const fac_onnx onnx[] = { { "", "QLinearConv", 10, 0, fac_names_quant_conv, load, 8 },

@@ -73,7 +73,9 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 }
 
 static const fac_onnx_attr names[] = { { "stash_type", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Range", 11, 0, names, NULL, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Range", 11, 0, names, NULL, 0 },
+                                 { "com.microsoft", "Range", 1, 0, names, NULL, 0 },
+                                 { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *ins[3];
     for (int k = 0; k < 3; k++) ins[k] = fac_onnx_ranked(w, n->in[k], 0);

@@ -1,5 +1,6 @@
 /* The Euclidean norm over axes. */
 #include "ops/cost.h"
+#include "ops/grad.h"
 #include "ops/reduce.h"
 #include "op_list.h"
 
@@ -13,6 +14,14 @@ static void expand(const fac_node *n, fac_value *out[]) {
     fac_value *x = fac_reduce_real(n->in[0]);
     x = fac_sqrt(fac_emit(&fac_op_sum, n->attrs, 2, (fac_value *[]){ fac_mul(x, x), n->in[1] }));
     out[0] = fac_cast(x, n->out[0]->type.dtype);
+}
+
+/* dx = dy x / y; 0 where the norm is 0, whose slope there may be any up to 1. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_value *x = n->in[0], *y = fac_grad_unreduce(n, n->out[0]), *d = fac_grad_unreduce(n, dy[0]);
+    fac_value *zero = fac_number(n->graph, x->type.dtype, 0), *none = fac_equal(y, zero),
+              *one = fac_number(n->graph, x->type.dtype, 1);
+    dx[0] = fac_mul(x, fac_where(none, zero, fac_div(d, fac_where(none, one, y))));
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 2, to); }
@@ -66,6 +75,7 @@ const fac_op fac_op_reduce_l2 = {
     .attrs_size = sizeof(fac_reduce_attrs),
     .infer = fac_reduce_infer,
     .expand = expand,
+    .grad = grad,
     .cost = cost,
     .onnx = onnx,
     .save = fac_reduce_save,

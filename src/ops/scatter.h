@@ -6,6 +6,8 @@
 
 extern const char *const fac_scatter_names[]; /* of fac_scatter_reduction; NULL-terminated */
 
+/* Texts and small types only move: nothing can meet. */
+bool fac_scatter_takes(fac_node *n, int reduction);
 /* y[at] = y[at] (reduction) updates[from]: in the array's own compute type. */
 void fac_scatter_put(int reduction, const fac_array *updates, int64_t from, fac_array *y,
                      int64_t at);

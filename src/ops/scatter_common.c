@@ -57,9 +57,19 @@ static int64_t met_i(int reduction, bool is_unsigned, int64_t a, int64_t b) {
     }
 }
 
+bool fac_scatter_takes(fac_node *n, int reduction) {
+    const fac_dtype dtype = n->in[0]->type.dtype;
+    const bool moves = dtype == FAC_TEXT || fac_dtype_is_stored(dtype);
+    if (!moves || reduction == FAC_SCATTER_NONE) return true;
+    return fac_fail(n, FAC_E_DTYPE, "reduction=%s is not defined on %s",
+                    fac_scatter_names[reduction], fac_dtype_get(dtype)->name);
+}
+
 void fac_scatter_put(int reduction, const fac_array *updates, int64_t from, fac_array *y,
                      int64_t at) {
-    if (y->f)
+    if (y->t)
+        y->t[at] = updates->t[from];
+    else if (y->f)
         y->f[at] = met_f(reduction, y->f[at], updates->f[from]);
     else
         y->i[at] = met_i(reduction, y->type.dtype == FAC_U64, y->i[at], updates->i[from]);
@@ -68,7 +78,9 @@ void fac_scatter_put(int reduction, const fac_array *updates, int64_t from, fac_
 void fac_scatter_start(const fac_array *x, fac_array *y) {
     const size_t bytes = (size_t)fac_dims_count(&x->type.dims) * 8;
     if (!bytes) return;
-    if (y->f)
+    if (y->t)
+        memcpy(y->t, x->t, bytes / 8 * sizeof *y->t);
+    else if (y->f)
         memcpy(y->f, x->f, bytes);
     else
         memcpy(y->i, x->i, bytes);

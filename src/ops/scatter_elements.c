@@ -27,10 +27,9 @@ static const fac_attr table[] = { { "axis", FAC_A_INT, offsetof(attrs, axis), 0,
                                   { "reduction", FAC_A_ENUM, offsetof(attrs, reduction), 0, 0, 0, 0,
                                     fac_scatter_names, "how an update meets what is there" },
                                   { 0 } };
-static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, 0 },
-                               { "indices", FAC_INTS, 0 },
-                               { "updates", FAC_NUMBERS | FAC_BOOLS, 0 },
-                               { 0 } };
+static const fac_port in[] = {
+    { "x", FAC_ANY, 0 }, { "indices", FAC_INTS, 0 }, { "updates", FAC_ANY, 0 }, { 0 }
+};
 
 static bool infer(fac_node *n) {
     const fac_type *x = &n->in[0]->type, *i = &n->in[1]->type, *u = &n->in[2]->type;
@@ -39,6 +38,7 @@ static bool infer(fac_node *n) {
         return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims",
                         (long long)((const attrs *)n->attrs)->axis, x->dims.n);
     if (u->dtype != x->dtype) return fac_fail(n, FAC_E_DTYPE, "updates must have x's dtype");
+    if (!fac_scatter_takes(n, ((const attrs *)n->attrs)->reduction)) return false;
     if (i->dims.n != x->dims.n || u->dims.n != x->dims.n)
         return fac_fail(n, FAC_E_SHAPE, "x, indices and updates must have the same number of dims");
     for (int k = 0; k < x->dims.n; k++) {
@@ -98,6 +98,7 @@ static const fac_case cases[] = {
     { "scatter_elements(i64[5], i32[9], i64[9]) axis=-1 reduction=max", -5, 4, 0 },
     { "scatter_elements(u64[5], i32[9], u64[9]) reduction=mul", 0, 4, 0 },
     { "scatter_elements(f16[2,5], i64[0,5], f16[0,5]) reduction=min", 0, 1, 0 },
+    { "scatter_elements(u4[5], i64[2], u4[2])", -5, 4, 0 },
     { 0 }
 };
 
@@ -108,6 +109,7 @@ const fac_op fac_op_scatter_elements = {
     .out = fac_ports_y,
     .attrs = table,
     .attrs_size = sizeof(attrs),
+    .is = FAC_OP_TEXTS,
     .infer = infer,
     .ref = ref,
     .onnx = onnx,

@@ -15,14 +15,14 @@ typedef struct attrs {
 static const fac_attr table[] = { { "reduction", FAC_A_ENUM, offsetof(attrs, reduction), 0, 0, 0, 0,
                                     fac_scatter_names, "how an update meets what is there" },
                                   { 0 } };
-static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, 0 },
-                               { "indices", FAC_INTS, 0 },
-                               { "updates", FAC_NUMBERS | FAC_BOOLS, 0 },
-                               { 0 } };
+static const fac_port in[] = {
+    { "x", FAC_ANY, 0 }, { "indices", FAC_INTS, 0 }, { "updates", FAC_ANY, 0 }, { 0 }
+};
 
 static bool infer(fac_node *n) {
     const fac_type *x = &n->in[0]->type, *i = &n->in[1]->type, *u = &n->in[2]->type;
     if (u->dtype != x->dtype) return fac_fail(n, FAC_E_DTYPE, "updates must have x's dtype");
+    if (!fac_scatter_takes(n, ((const attrs *)n->attrs)->reduction)) return false;
     if (i->dims.n < 1 || i->dims.d[i->dims.n - 1] < 0 || i->dims.d[i->dims.n - 1] > x->dims.n)
         return fac_fail(n, FAC_E_SHAPE, "the last dim of the indices must be known, and at most %d",
                         x->dims.n);
@@ -78,6 +78,7 @@ static const fac_case cases[] = {
     { "scatter_nd(f32[4,5], i64[2,3,2], f32[2,3]) reduction=add", -4, 3, 1e-6 },
     { "scatter_nd(i64[4,4], i32[5,2], i64[5]) reduction=min", -4, 3, 0 },
     { "scatter_nd(f16[2,5], i64[0,1], f16[0,5])", 0, 1, 0 },
+    { "scatter_nd(f8e4m3[5,2], i64[2,1], f8e4m3[2,2])", -4, 3, 0 },
     { 0 }
 };
 
@@ -88,6 +89,7 @@ const fac_op fac_op_scatter_nd = {
     .out = fac_ports_y,
     .attrs = table,
     .attrs_size = sizeof(attrs),
+    .is = FAC_OP_TEXTS,
     .infer = infer,
     .ref = ref,
     .onnx = onnx,

@@ -28,11 +28,13 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
-    out[0] = fac_selu(in[0], fac_onnx_real(n, "alpha", 1.67326319217681884765625),
-                      fac_onnx_real(n, "gamma", 1.05070102214813232421875));
+    const bool old = n->opset < 6; /* whose defaults have five digits */
+    const double alpha = old ? 1.6732 : 1.67326319217681884765625;
+    const double gamma = old ? 1.0507 : 1.05070102214813232421875;
+    out[0] = fac_selu(in[0], fac_onnx_real(n, "alpha", alpha), fac_onnx_real(n, "gamma", gamma));
 }
 static const fac_onnx_attr names[] = { { "alpha", NULL }, { "gamma", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Selu", 6, 0, names, load, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Selu", 1, 0, names, load, 0 }, { 0 } };
 static const fac_case cases[] = { { "selu(f32[2,37]) alpha=1.6732632 gamma=1.0507010", -4, 4,
                                     1e-6 },
                                   { "selu(f64[5]) alpha=1.6732632 gamma=1.0507010", -4, 4, 1e-12 },

@@ -28,7 +28,11 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     (void)g;
-    out[0] = fac_shrink(in[0], fac_onnx_real(n, "lambd", 0.5), fac_onnx_real(n, "bias", 0));
+    const fac_dtype t = fac_value_type(in[0]).dtype;
+    const bool whole = fac_dtype_get(t)->kind != 'f';
+    fac_value *x = whole ? fac_cast(in[0], FAC_F64) : in[0];
+    x = fac_shrink(x, fac_onnx_real(n, "lambd", 0.5), fac_onnx_real(n, "bias", 0));
+    out[0] = whole ? fac_cast(x, t) : x;
 }
 static const fac_onnx_attr names[] = { { "lambd", NULL }, { "bias", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "Shrink", 9, 0, names, load, 0 }, { 0 } };

@@ -13,7 +13,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_mul(dy[0], fac_sigmoid(n->in[0]));
 }
 
-static const fac_onnx onnx[] = { { "", "Softplus", 6, 0, NULL, NULL, 0 },
+static const fac_onnx onnx[] = { { "", "Softplus", 1, 0, NULL, NULL, 0 },
                                  { "", "ParametricSoftplus", 1, 0, fac_names_affine,
                                    fac_load_parametric_softplus, 0 },
                                  { 0 } };

@@ -14,7 +14,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_mul(dy[0], fac_grad_rest(fac_mul(n->out[0], n->out[0])));
 }
 
-static const fac_onnx onnx[] = { { "", "Tanh", 6, 0, NULL, NULL, 0 },
+static const fac_onnx onnx[] = { { "", "Tanh", 1, 0, NULL, NULL, 0 },
                                  { "", "ScaledTanh", 1, 0, fac_names_affine, fac_load_scaled_tanh,
                                    0 },
                                  { 0 } };

@@ -41,7 +41,9 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
     out[0] = fac_emit(&fac_op_trilu, &(attrs){ !fac_onnx_int(n, "upper", 1) }, n->nin, ins);
 }
 static const fac_onnx_attr names[] = { { "upper", NULL }, { 0 } };
-static const fac_onnx onnx[] = { { "", "Trilu", 14, 0, names, load, 0 }, { 0 } };
+static const fac_onnx onnx[] = { { "", "Trilu", 14, 0, names, load, 0 },
+                                 { "com.microsoft", "Trilu", 1, 0, names, load, 0 },
+                                 { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const char *ins[] = { fac_onnx_name(w, n->in[0]), fac_onnx_ranked(w, n->in[1], 0) };
     if (w->opset < 14) return false;

@@ -42,6 +42,7 @@ static const fac_case cases[] = { { "where(bool[2,30], f32[30], f32[])", -4, 4, 
                                   { "where(bool[9], bool[9], bool[9])", 0, 1, 0 },
                                   { "where(bool[9], f16[9], f16[9])", -4, 4, 0 },
                                   { "where(bool[0,3], f32[3], f32[3])", 0, 0, 0 },
+                                  { "where(bool[3], u4[3], u4[3])", 0, 7, 0 },
                                   { "where(bool[], f64[], f64[])", -4, 4, 0 },
                                   { 0 } };
 

@@ -55,6 +55,25 @@ static fac_status compare_texts(const fac_node *n, const fac_host *in, const fac
     return FAC_OK;
 }
 
+/* Texts where the condition holds, else others: the pointers are picked, not what they point to. */
+static fac_status pick_texts(const fac_node *n, const fac_host *in, const fac_host *out,
+                             fac_error *err) {
+    if (n->nports != 3 || in[0].type.dtype != FAC_BOOL || in[2].type.dtype != FAC_TEXT)
+        return fac_raise(err, FAC_E_DTYPE, "%s: not defined on text", n->op->name);
+    int64_t stride[3][FAC_DIMS], index[FAC_DIMS] = { 0 };
+    const fac_dims *d = &out->type.dims;
+    for (int i = 0; i < 3; i++) strides_of(&in[i].type.dims, d, stride[i]);
+    for (int64_t e = 0, total = fac_dims_count(d); e < total; e++) {
+        int64_t at[3] = { 0 };
+        for (int i = 0; i < 3; i++)
+            for (int k = 0; k < d->n; k++) at[i] += index[k] * stride[i][k];
+        const int from = ((const uint8_t *)in[0].data)[at[0]] ? 1 : 2;
+        ((char **)out->data)[e] = ((char *const *)in[from].data)[at[from]];
+        for (int k = d->n - 1; k >= 0 && ++index[k] == d->d[k]; k--) index[k] = 0;
+    }
+    return FAC_OK;
+}
+
 fac_status fac_ref_map(const fac_node *n, const fac_host *in, const fac_host *out, void *scratch,
                        fac_error *err) {
     const fac_map *map = n->op->map;
@@ -63,6 +82,7 @@ fac_status fac_ref_map(const fac_node *n, const fac_host *in, const fac_host *ou
         return fac_raise(err, FAC_E_INTERNAL, "%s: %d operands for an expression of %d",
                          n->op->name, n->nports, map->inputs);
     if (in[0].type.dtype == FAC_TEXT) return compare_texts(n, in, out, err);
+    if (out->type.dtype == FAC_TEXT) return pick_texts(n, in, out, err);
     for (int i = 0; i < map->inputs; i++) {
         if (fac_dtype_get(in[i].type.dtype)->kind == 'f') type = FAC_F64;
         if (in[i].type.dtype == FAC_U64 && type == FAC_I64 && map->u64) type = FAC_U64;

@@ -65,6 +65,8 @@ static fac_status compute_with(early *e, const fac_node *n, fac_host *in, fac_ho
 
 static fac_status compute(early *e, const fac_node *n) {
     enum { FEW = 16 };
+    if (!fac_ref_able(n))
+        return fac_raise(e->err, FAC_E_UNSUPPORTED, "%s of constants has no meaning", n->op->name);
     const size_t count = (size_t)n->nin + (size_t)n->nout;
     fac_host few[FEW] = { 0 }, *all = few;
     if (count > FEW && !(all = fac_alloc(count, sizeof *all)))

@@ -52,8 +52,10 @@ def _dtype_of(what: Any) -> d.dtype:
 def finfo(type: Any, /) -> _Finfo:
     """Limits of a floating-point dtype."""
     dtype = _dtype_of(type)
+    if dtype is d.bfloat16:
+        return _Finfo(16, 2.0 ** -7, (2 - 2.0 ** -7) * 2.0 ** 127, -(2 - 2.0 ** -7) * 2.0 ** 127, 2.0 ** -126, dtype)
     if dtype not in (d.float16, d.float32, d.float64):
-        raise TypeError(f"finfo of {dtype}: float16, float32 or float64 was expected")
+        raise TypeError(f"finfo of {dtype}: a floating-point dtype was expected")
     i = np.finfo(dtype.name)
     return _Finfo(i.bits, float(i.eps), float(i.max), float(i.min), float(i.smallest_normal), dtype)
 

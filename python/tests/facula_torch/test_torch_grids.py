@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch_rows import Rows
 
+import facula.torch as ft
+
 ROWS = ("grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward")
 
 
@@ -62,3 +64,17 @@ def test_only_what_is_asked_for():
         with Rows() as mode:
             F.grid_sample(xs, gs, align_corners=False).sum().backward()
         assert not mode.wrong and not mode.other, (mode.wrong, mode.refused)
+
+
+@pytest.mark.ocl
+@pytest.mark.parametrize("image, grid", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("how", ["bilinear", "nearest"])
+def test_nothing_goes_to_the_host(image, grid, how):
+    """torch expects a gradient of the grid even where only that of the image is asked for."""
+    given, got = images(2, torch.float32), []
+    for device in ("cpu", "ocl"):
+        x, at = (t.clone().to(device).requires_grad_(wanted) for t, wanted in zip(given, (image, grid)))
+        F.grid_sample(x, at, how, align_corners=False).square().sum().backward()
+        got.append([t.grad.cpu() for t in (x, at) if t.grad is not None])
+    torch.testing.assert_close(got[1], got[0], rtol=1e-4, atol=1e-5)
+    assert not ft.explain()["device_fallbacks"]

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import functional as T
+from ... import _facula, functional as T
 from ..._facula import Tensor, apply
 from ...functional import sigmoid, softmax, tanh
 from ...changing import moves
+from ...create import axis_of
 from ...random import default_generator
 from .common import _words
 
@@ -74,9 +75,10 @@ def hardsigmoid(x: Tensor) -> Tensor:
 
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """ln(1 + e^(beta x)) / beta; x itself above the threshold."""
-    if beta == 1:
-        return apply("softplus", None, 0, x)
-    return apply("softplus", None, 0, x * beta) / beta
+    steep = x if beta == 1 else x * beta
+    y = apply("softplus", None, 0, steep)
+    y = y if beta == 1 else y / beta
+    return y if threshold >= 20 else T.where(steep > threshold, x, y)     # above 20 both are the same
 
 
 def logsigmoid(x: Tensor) -> Tensor:
@@ -86,7 +88,7 @@ def logsigmoid(x: Tensor) -> Tensor:
 
 def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
     """x where it is above the threshold, else a value."""
-    return T.where(x > threshold, x, Tensor(value, dtype=x.dtype))
+    return T.where(x <= threshold, Tensor(value, dtype=x.dtype), x)
 
 
 def tanhshrink(x: Tensor) -> Tensor:
@@ -101,6 +103,8 @@ def softmin(x: Tensor, dim: int = -1) -> Tensor:
 
 def glu(x: Tensor, dim: int = -1) -> Tensor:
     """The first half along a dim times the sigmoid of the second."""
+    if not x.ndim or x.shape[axis_of(dim, x.ndim)] % 2:
+        raise _facula.ShapeError(f"glu of shape {x.shape}: dim {dim} has no halves")
     a, b = T.chunk(x, 2, dim)
     return a * sigmoid(b)
 
@@ -132,7 +136,7 @@ dropout1d = dropout2d = dropout3d = _dropout_planes
 
 def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0."""
-    return T.where(T.abs(x) > lambd, x, T.zeros_like(x))
+    return T.where(T.abs(x) <= lambd, T.zeros_like(x), x)
 
 
 def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:

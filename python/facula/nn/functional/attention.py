@@ -17,9 +17,12 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if dropout_p:
         s = matmul_scores(query, key, attn_mask, is_causal, scale)
         return dropout(softmax(s, -1), dropout_p) @ value
-    if query.ndim == key.ndim == value.ndim == 2:
-        one = scaled_dot_product_attention(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0), attn_mask, 0.0, is_causal, scale)
-        return one.squeeze(0)
+    if query.ndim == key.ndim == value.ndim and query.ndim in (2, 3):
+        at = query.ndim - 2                                 # one head
+        mask = attn_mask if attn_mask is None or attn_mask.ndim < 3 else attn_mask.unsqueeze(1)
+        q, k, v = (t.unsqueeze(at) if at else t.unsqueeze(0).unsqueeze(0) for t in (query, key, value))
+        y = scaled_dot_product_attention(q, k, v, mask, 0.0, is_causal, scale)
+        return y.squeeze(at) if at else y.squeeze(0).squeeze(0)
     if scale is not None and (scale == 0 or moves("attention", query, scale)):   # to the op 0 is none
         query, scale = query * scale, 1.0
     inputs = [query, key, value] + ([attn_mask] if attn_mask is not None else [])

@@ -44,6 +44,8 @@ def _check_shapes(who: str, x: Tensor, target: Tensor) -> None:
 def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """-x[label], x being logarithms of probabilities."""
     labels = cast(target, int64)
+    if not x.ndim or labels.shape != x.shape[:1] * (x.ndim > 1) + x.shape[2:]:
+        raise _facula.ShapeError(f"nll_loss: labels of shape {labels.shape} for {x.shape}")
     _check_labels("nll_loss", labels, x.shape[1 if x.ndim > 1 else 0], ignore_index)
     counts = labels != ignore_index
     safe = T.where(counts, labels, T.zeros_like(labels))
@@ -51,7 +53,7 @@ def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_ind
     share = cast(counts, x.dtype)
     if weight is not None:
         share = share * apply("gather", "axis=0", 0, weight, safe)
-    losses = picked * share
+    losses = T.where(counts, picked, 0.0) * share           # what is ignored may be infinite
     if reduction == "mean":
         return T.sum(losses) / T.sum(share)
     return _reduced(losses, reduction)
@@ -86,11 +88,14 @@ def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignor
             return _smoothed(x, target, ignore_index, reduction, label_smoothing)
         attrs = _words(reduction=reduction, ignore=True, ignore_index=ignore_index, label_smoothing=label_smoothing or None)
         return apply("cross_entropy", attrs, 0, x, cast(target, int64))
-    loss = nll_loss(log_softmax(x, 1), target, weight, ignore_index, reduction)
+    log_p = log_softmax(x, 1)
+    loss = nll_loss(log_p, target, weight, ignore_index, reduction)
     if not label_smoothing:
         return loss
-    spread = -T.sum(log_softmax(x, 1) * weight.reshape([1, -1] + [1] * (x.ndim - 2)), 1)  # type: ignore[union-attr]
-    share = apply("gather", "axis=0", 0, weight, cast(target, int64))
+    labels = cast(target, int64)
+    counts = labels != ignore_index
+    spread = T.where(counts, -T.sum(log_p * weight.reshape([1, -1] + [1] * (x.ndim - 2)), 1), 0.0)  # type: ignore[union-attr]
+    share = apply("gather", "axis=0", 0, weight, T.where(counts, labels, 0)) * cast(counts, x.dtype)
     smooth = T.sum(spread) / T.sum(share) if reduction == "mean" else _reduced(spread, reduction)
     return loss * (1 - label_smoothing) + smooth * (label_smoothing / x.shape[1])
 
@@ -149,16 +154,17 @@ def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool 
     if log_target:
         losses = T.exp(target) * (target - x)
     else:
-        zero = T.zeros_like(target)
-        losses = T.where(target > 0, target * (T.log(T.where(target > 0, target, T.ones_like(target))) - x), zero)
-    return T.sum(losses) / x.shape[0] if reduction == "batchmean" else _reduced(losses, reduction)
+        none = target == 0
+        losses = T.where(none, 0.0, target * (T.log(T.where(none, 1.0, target)) - x))
+    return T.sum(losses) / (x.shape[0] if x.ndim else 1) if reduction == "batchmean" else _reduced(losses, reduction)
 
 
 def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dim."""
+    a, b = (a, b) if a.shape == b.shape else T.broadcast_tensors(a, b)
     return T.sum(a * b, dim) / (T.maximum(T.norm(a, 2, dim), eps) * T.maximum(T.norm(b, 2, dim), eps))
 
 
 def hinge_embedding_loss(x: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """x where the label is 1, max(0, margin - x) where it is -1."""
-    return _reduced(T.where(target == 1, x, T.maximum(margin - x, 0.0)), reduction)
+    """x where the label is 1, max(0, margin - x) where it is -1, and the sum of both where it is another."""
+    return _reduced(T.where(target == -1, 0.0, x) + T.where(target == 1, 0.0, T.clamp(margin - x, 0.0)), reduction)

@@ -24,7 +24,7 @@ def margin_ranking_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 0.
 
 def soft_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """ln(1 + e^(-t x)), t being 1 or -1."""
-    return _reduced(softplus(-target * x), reduction)
+    return _reduced(softplus(-(target * x)), reduction)
 
 
 def cosine_embedding_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:

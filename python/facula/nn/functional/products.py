@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 from ... import _facula, functional as T
@@ -18,7 +19,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """a W b for each output, and a bias."""
-    y = T.einsum("bi,oij,bj->bo", a, weight, b)
+    if a.ndim < 1 or a.shape[:-1] != b.shape[:-1] or weight.ndim != 3:
+        raise _facula.ShapeError(f"bilinear of shapes {a.shape} and {b.shape} with a weight of shape {weight.shape}")
+    rows = math.prod(a.shape[:-1])
+    y = T.einsum("bi,oij,bj->bo", a.reshape(rows, a.shape[-1]), weight, b.reshape(rows, b.shape[-1])).reshape(*a.shape[:-1], weight.shape[0])
     return y if bias is None else y + bias
 
 
@@ -65,8 +69,10 @@ def _conv_transpose(n: int, x: Tensor, weight: Tensor, bias: Tensor | None, stri
                     groups: int, dilation: Size) -> Tensor:
     p = many(padding, n)
     attrs = _words(stride=many(stride, n), pad=p + p, dilation=many(dilation, n), output_pad=many(output_padding, n), groups=groups)
-    inputs = [x, weight] + ([bias] if bias is not None else [])
-    return apply(f"conv_transpose{n}d", attrs, 0, *inputs)
+    batched = x.ndim != n + 1
+    inputs = [x if batched else x.unsqueeze(0), weight] + ([bias] if bias is not None else [])
+    y = apply(f"conv_transpose{n}d", attrs, 0, *inputs)
+    return y if batched else y.squeeze(0)
 
 
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Size = 1, padding: Size = 0,

@@ -181,15 +181,15 @@ def grid_sampler_backward(g: Graph, dy: Value, x: Value, grid: Value, mode: int,
     r = Reading(g, x, grid, How(mode, padding, align))
     dy = g.cast(g.reshape(dy, (r.n, r.c, r.p)), r.dt)
     dx: Value | None = None
-    dgrid: Value | None = None
     if mask[0]:
         total = g.full(r.x.shape, 0, r.dt)
         for taps in r.choices():
             total = scatter_by(g, total, 2, r.index(g, taps), g.mul(dy, r.wide(g, r.weight(g, taps))), "add")
         dx = g.cast(g.reshape(total, x.shape), x.dt)
-    if mask[1] and mode == NEAREST:
+    # torch gives the gradient of the grid whatever the mask says; what is not read is not computed
+    if mode == NEAREST:
         dgrid = g.full(grid.shape, 0, grid.dt)
-    elif mask[1]:
+    else:
         last_first = [g.reshape(v, (r.n, r.p, 1)) for v in reversed(_grid_slopes(g, r, dy))]
         dgrid = g.cast(g.reshape(g.concat(last_first, 2), grid.shape), grid.dt)
     return [dx, dgrid]

@@ -64,7 +64,7 @@ static void check_overlap(const OpInfo& I, const c10::IValue* a) {
       if (r == w || (I.writes[r] && !apart)) continue;
       if (a[r].isTensor()) read(a[r].toTensor());
       else if (a[r].isTensorList())
-        for (const at::Tensor& t : a[r].toTensorVector()) read(t);
+        for (const c10::IValue& e : a[r].toListRef()) read(e.toTensor());
     }
   }
 }

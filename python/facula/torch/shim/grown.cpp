@@ -116,6 +116,7 @@ bool in_part(Ref& r) {
   r.offset = r.offset / row * mine + at;
   r.s = state_of(g.part);
   r.strides = strides;
+  r.type = 0;
   return true;
 }
 }  // namespace ocl

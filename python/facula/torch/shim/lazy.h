@@ -76,6 +76,7 @@ struct Ref {
   c10::ScalarType dtype = c10::ScalarType::Float;
   Dims sizes, strides;
   int64_t offset = 0;
+  uint64_t type = 0;              // hash of dtype, sizes and strides, once it was asked for
 };
 
 struct OpInfo {
@@ -175,11 +176,10 @@ inline uint64_t mix(uint64_t h, uint64_t x) {
   h ^= x + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
   return h * 0xff51afd7ed558ccdull;
 }
-uint64_t hash_type(uint64_t, const Ref&);
 uint64_t hash_attr(const c10::IValue& v, bool lifted);
 Ref ref_of(const at::Tensor&);
 void plain_strides(const Dims& sizes, Dims& strides);
-struct Meta { c10::ScalarType dtype; Dims sizes, strides; bool defined; };
+struct Meta { c10::ScalarType dtype; Dims sizes, strides; bool defined; uint64_t type = 0; };
 using Metas = c10::SmallVector<Meta, 2>;
 Metas infer(const Call&);                           // the results of a call, or torch's error
 void refuse_as_cpu(const Call&);                    // the CPU's error for a call, if it has one

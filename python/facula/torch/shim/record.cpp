@@ -25,7 +25,7 @@ uint64_t hash_attr(const c10::IValue& v, bool lifted) {
   }
   if (v.isIntList()) {
     uint64_t h = 5;
-    for (int64_t i : v.toIntList()) h = mix(h, i);
+    for (const c10::IValue& e : v.toListRef()) h = mix(h, e.toInt());
     return h;
   }
   if (v.isDevice()) return mix(6, v.toDevice().index());
@@ -42,10 +42,15 @@ uint64_t hash_attr(const c10::IValue& v, bool lifted) {
   }
   return 9;
 }
-uint64_t hash_type(uint64_t h, const Ref& r) {
-  h = mix(h, (uint64_t)r.dtype | r.sizes.size() << 8 | (r.s ? 1 << 16 : 0));
-  for (size_t i = 0; i < r.sizes.size(); i++) h = mix(mix(h, r.sizes[i]), r.strides[i]);
+static uint64_t hash_type(c10::ScalarType dtype, const Dims& sizes, const Dims& strides, bool here) {
+  uint64_t h = mix(1, (uint64_t)dtype | sizes.size() << 8 | (here ? 1 << 16 : 0));
+  for (size_t i = 0; i < sizes.size(); i++) h = mix(mix(h, sizes[i]), strides[i]);
   return h;
+}
+// Asked for several times while a call is recorded, computed once: who changes sizes or strides sets it to 0.
+static uint64_t type_of(Ref& r) {
+  if (!r.type) r.type = hash_type(r.dtype, r.sizes, r.strides, r.s);
+  return r.type;
 }
 
 Ref ref_of(const at::Tensor& t) {
@@ -68,6 +73,7 @@ static void snapshot(Ref& r, int device) {
   s->alive = false;
   r.s = s;
   plain_strides(r.sizes, r.strides);
+  r.type = 0;
   r.host = at::Tensor();
 }
 static uint32_t number_value(Recorder& R, State* s) {
@@ -92,32 +98,33 @@ static void append(Recorder& R, Call&& c) {
     auto& r = c.in[k];
     if (!r.s) {
       h = mix(h, r.host.defined() ? 11 + r.host.unsafeGetTensorImpl()->is_wrapped_number() : 10);
-      if (r.host.defined()) h = hash_type(h, r);
+      if (r.host.defined()) h = mix(h, type_of(r));
       return;
     }
     r.s->refs++;
-    h = hash_type(mix(mix(h, number_value(R, r.s)), r.offset), r);
+    h = mix(mix(mix(h, number_value(R, r.s)), r.offset), type_of(r));
   });
   for (size_t i = 0; i < c.other.size(); i++)
     if (I.kind[i] == OpInfo::OTHER || I.kind[i] == OpInfo::SCALAR || I.kind[i] == OpInfo::DTYPE)
       h = mix(h, hash_attr(c.other[i], is_lifted(I, i, c.other[i])));
-  each_ref(c, [&](size_t i, size_t k) {
-    auto& r = c.in[k];
-    if (!I.writes[i] || !r.s) return;
-    r.s->value = R.next_value++;
-    is_written(R, r.s);
-  });
+  if (I.has_writes)
+    each_ref(c, [&](size_t i, size_t k) {
+      auto& r = c.in[k];
+      if (!I.writes[i] || !r.s) return;
+      r.s->value = R.next_value++;
+      is_written(R, r.s);
+    });
   for (auto& o : c.out)
     if (o.s) {
       o.s->refs++;
       number_value(R, o.s);
       is_written(R, o.s);
-      h = hash_type(h, o);
+      h = mix(h, type_of(o));
     }
   R.hash = mix(R.hash, h);
   // Where nobody reads for long, a segment ends at a place that the last calls alone tell, so that a
   // loop is cut in the same places each time.
-  R.last[R.recorded++ & 7] = mix(I.id, c.in.empty() ? 0 : hash_type(1, c.in[0]));
+  R.last[R.recorded++ & 7] = mix(I.id, c.in.empty() ? 0 : type_of(c.in[0]));
   uint64_t w = 0;
   for (uint64_t i = 0; i < 8; i++) w = mix(w, R.last[(R.recorded + i) & 7]);
   R.calls.push_back(std::move(c));
@@ -175,6 +182,8 @@ static bool is_known(const Recorder& R, const Call& c) {
 // `keep`: the arguments that are results.
 static bool now(Call& c, Stack* stack, const c10::SmallVectorImpl<at::Tensor>& keep) {
   auto& I = *c.op;
+  for (auto& r : c.in)                              // most calls: no need for the lock
+    if (r.s && !is_whole(r.dtype)) return false;
   Stack st;
   {
     std::lock_guard<std::recursive_mutex> g(rec().mu);
@@ -214,8 +223,9 @@ static void make_plain(const OpInfo& I, c10::IValue* a) {
       TORCH_CHECK_NOT_IMPLEMENTED(!I.writes[i], "ocl: ", I.name, " into a tensor that is a lazy conjugate");
       a[i] = plain(a[i].toTensor());
     } else if (I.kind[i] == OpInfo::LIST && a[i].isTensorList() && !I.writes[i]) {
+      auto list = a[i].toListRef();
+      if (std::none_of(list.begin(), list.end(), [&](auto& e) { return is_lazy(e.toTensor()); })) continue;
       auto all = a[i].toTensorVector();
-      if (std::none_of(all.begin(), all.end(), is_lazy)) continue;
       for (auto& t : all) t = plain(t);
       a[i] = c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(all));
     }
@@ -234,6 +244,10 @@ void record(const OpInfo& I, Stack* stack) {
   c.op = &I;
   c.other.resize(n);
   c.count.resize(n, -1);
+  size_t listed = 0;
+  for (size_t i = 0; i < n; i++)
+    if (I.kind[i] == OpInfo::LIST && !(*stack)[base + i].isNone()) listed += (*stack)[base + i].toListRef().size();
+  if (listed) c.in.reserve(listed + n);
   uint64_t key = I.id;
   c10::ScalarType type = c10::ScalarType::Undefined;    // of the tensors of the device
   bool mixed = false;
@@ -248,7 +262,7 @@ void record(const OpInfo& I, Stack* stack) {
       read.push_back(r.s->grown);
       if (writes || !in_part(r)) settle(r.s);
     }
-    key = hash_type(key, r);
+    key = mix(key, type_of(r));
     if (!r.s && r.sizes.empty() && r.host.unsafeGetTensorImpl()->is_wrapped_number()) key = mix(key, 77);
   };
   for (size_t i = 0; i < n; i++) {
@@ -265,7 +279,7 @@ void record(const OpInfo& I, Stack* stack) {
         break;
       case OpInfo::LIST:
         if (v.isNone()) break;
-        for (auto& t : v.toTensorVector()) put(t, I.writes[i]);
+        for (const c10::IValue& e : v.toListRef()) put(e.toTensor(), I.writes[i]);
         c.count[i] = (int)v.toListRef().size();
         key = mix(key, c.count[i]);
         break;
@@ -328,6 +342,7 @@ void record(const OpInfo& I, Stack* stack) {
       catch (c10::NotImplementedError&) { return run_now("torch does not know its shape beforehand"); }
       catch (c10::Error&) { throw; }
       catch (...) { refuse_as_cpu(c); throw; }      // an error of Python's
+      for (auto& x : local) x.type = hash_type(x.dtype, x.sizes, x.strides, true);
       std::lock_guard<std::recursive_mutex> g(R.mu);
       R.infers++;
       m = &shapes.emplace(key, std::move(local)).first->second;
@@ -363,6 +378,7 @@ void record(const OpInfo& I, Stack* stack) {
         r.sizes = x.sizes;
         r.strides = x.strides;
         r.s = state_of(t);
+        r.type = x.type;
         made.push_back(std::move(t));
       } else made.emplace_back();
       c.out.push_back(std::move(r));

@@ -58,6 +58,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& o) : op(o) {
   if (name == "aten::native_batch_norm") {          // its schema does not say so
     writes[3] = true;
     writes[4] = true;
+    has_writes = true;
   }
   for (auto& r : sc.returns()) {
     int8_t al = -1;

@@ -86,6 +86,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!FAC_IS(p->node, scatter_nd) && !FAC_IS(p->node, scatter_elements) &&
         !FAC_IS(p->node, gather_grad))
         return false;
+    if (!*fac_cl_in_memory(p->out[0].type.dtype)) return false; /* texts, small types */
     if (!fac_cl_settle_plain(o, p)) return false;
     scatter_of(p, &s);
     offer->work = 2 * (size_t)s.count * sizeof(int64_t);
