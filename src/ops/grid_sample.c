@@ -83,13 +83,15 @@ static double clamped(double c, int64_t size) {
     return c > 0 ? c : 0;
 }
 
+/* Cubic places beyond a border stay, and each pixel that they read is moved to it: PyTorch and ONNX
+ * Runtime agree on that, ONNX's text does not say. */
 static double place_of(const attrs *a, double g, int64_t size) {
     const edges e = edges_of(a, size);
     double c =
         a->align_corners ? (g + 1) / 2 * (double)(size - 1) : ((g + 1) * (double)size - 1) / 2;
     if (a->mode == FAC_GRID_NEAREST) c = rint(c);
     if (c >= e.low && c <= e.high) return c;
-    if (a->padding == FAC_GRID_BORDER) return clamped(c, size);
+    if (a->padding == FAC_GRID_BORDER) return a->mode == FAC_GRID_CUBIC ? c : clamped(c, size);
     return a->padding == FAC_GRID_REFLECTION ? mirrored(c, e) : c;
 }
 
@@ -183,7 +185,9 @@ static fac_value *place(const attrs *a, fac_value *g, int64_t size) {
     fac_value *c =
         fac_grad_shifted(fac_grad_times(g, scale), a->align_corners ? scale : scale - 0.5);
     if (a->mode == FAC_GRID_NEAREST) c = fac_round(c);
-    if (a->padding == FAC_GRID_ZEROS) return clamp(c, -4, (double)size + 4);
+    if (a->padding == FAC_GRID_ZEROS ||
+        (a->padding == FAC_GRID_BORDER && a->mode == FAC_GRID_CUBIC))
+        return clamp(c, -4, (double)size + 4);
     fac_value *outside = fac_or(fac_grad_below(c, e.low), fac_grad_above(c, e.high));
     fac_value *moved = a->padding == FAC_GRID_BORDER ? clamp(c, 0, (double)size - 1) : mirror(c, e);
     return clamp(fac_where(outside, moved, c), -1, (double)size);

@@ -264,8 +264,68 @@ static void keys_that_are_missing_are_told(void **state) {
     fac_graph_free(g);
 }
 
+/* A classifier of two classes by one score, with its transform: the scores of two rows. */
+static void scores_of(bool vectors, const char *post, float to[4]) {
+    const int64_t ones[2] = { 1, 1 }, labels[2] = { 3, 5 };
+    bytes n = domain(node(vectors ? "SVMClassifier" : "LinearClassifier", "x", "l,s"),
+                     "ai.onnx.ml"),
+          g = { 0 }, a = w_attr("post_transform", 3);
+    w_text(&a, 4, post);
+    w_sub(&n, ATTRIBUTE, a);
+    w_sub(&n, ATTRIBUTE, list_attr("classlabels_ints", labels, 2));
+    w_sub(&n, ATTRIBUTE, reals_attr("coefficients", 2));
+    if (vectors) {
+        w_sub(&n, ATTRIBUTE, list_attr("vectors_per_class", ones, 2));
+        w_sub(&n, ATTRIBUTE, reals_attr("support_vectors", 4));
+        w_sub(&n, ATTRIBUTE, reals_attr("kernel_params", 3));
+        w_sub(&n, ATTRIBUTE, reals_attr("rho", 1));
+    } else
+        w_sub(&n, ATTRIBUTE, reals_attr("intercepts", 1));
+    in(&g, "x", "2,2");
+    add(&g, n);
+    out(&g, "l"), out(&g, "s");
+    bytes model = w_model(g, 8, 17);
+    w_opset(&model, 8, "ai.onnx.ml", 3);
+    fac_graph *graph = load_with(model, NULL);
+    fac_device *d = NULL;
+    fac_program *p = NULL;
+    fac_tensor *x = NULL, *y[2] = { NULL };
+    fac_error err = { 0 };
+    assert_int_equal(fac_device_open("cpu", NULL, &d, &err), FAC_OK);
+    assert_int_equal(fac_program_new(graph, d, NULL, &p, &err), FAC_OK);
+    assert_int_equal(fac_tensor_new(NULL, FAC_F32, fac_shape(2, 2), &x, &err), FAC_OK);
+    assert_int_equal(
+        fac_tensor_write(x, (const float[]){ 0.5f, 0.3f, 4, -2 }, 4 * sizeof(float), &err), FAC_OK);
+    if (fac_program_run(p, &x, y, &err)) fail_msg("%s", err.text);
+    assert_int_equal(fac_tensor_read(y[1], to, 4 * sizeof *to, &err), FAC_OK);
+    for (int k = 0; k < 2; k++) fac_tensor_free(y[k]);
+    fac_tensor_free(x);
+    fac_program_free(p);
+    fac_device_free(d);
+    fac_graph_free(graph);
+}
+
+static void one_score_of_two_classes(void **state) {
+    (void)state;
+    for (int vectors = 0; vectors < 2; vectors++) {
+        float none[4], logistic[4], soft[4];
+        scores_of(vectors, "NONE", none);
+        scores_of(vectors, "LOGISTIC", logistic);
+        scores_of(vectors, "SOFTMAX", soft);
+        for (int row = 0; row < 4; row += 2) {
+            const double s = none[row + 1];
+            assert_true(fabs(s) > 0.1);
+            assert_true(fabs(none[row] - (vectors ? -s : 1 - s)) < 1e-5);
+            assert_true(fabs(logistic[row] - 1 / (1 + exp(s))) < 1e-5);
+            assert_true(fabs(logistic[row + 1] - 1 / (1 + exp(-s))) < 1e-5);
+            assert_true(fabs(soft[row] - (1 - s)) < 1e-5 && fabs(soft[row + 1] - s) < 1e-5);
+        }
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(trees_say_what_a_walk_says),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(one_score_of_two_classes),
+                                        cmocka_unit_test(trees_say_what_a_walk_says),
                                         cmocka_unit_test(false_trees_are_refused),
                                         cmocka_unit_test(false_tables_are_told),
                                         cmocka_unit_test(keys_that_are_missing_are_told) };

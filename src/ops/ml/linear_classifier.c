@@ -2,12 +2,6 @@
  * that of class 1. */
 #include "ops/ml/linear.h"
 
-/* Of two classes: 1 - s and s, which ONNX Runtime gives whatever the transform. */
-static fac_value *both(fac_value *s, fac_ml_post post) {
-    if (post == FAC_ML_PROBIT) return fac_ml_probit(s);
-    return fac_ml_two_columns(fac_sub(fac_number_as(s, 1), s), s);
-}
-
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {
     const fac_ml_classes c = fac_ml_classes_of(n, g, "classlabels_ints", "classlabels_strings");
     const fac_ml_post post = fac_ml_post_of(n, g);
@@ -25,8 +19,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
         out[0] =
             fac_ml_label_of_two(&c, fac_squeeze(fac_greater(y, fac_number_as(y, 0)), fac_shape(1)));
     if (n->nout > 1)
-        out[1] =
-            fac_cast(scores == 1 && c.n == 2 ? both(y, post) : fac_ml_post_apply(y, post), FAC_F32);
+        out[1] = fac_cast(
+            scores == 1 && c.n == 2 ? fac_ml_both(y, post) : fac_ml_post_apply(y, post), FAC_F32);
 }
 
 static const fac_onnx_attr names[] = { { "multi_class", NULL }, { 0 } };

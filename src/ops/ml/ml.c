@@ -176,3 +176,9 @@ fac_value *fac_ml_label_of_two(const fac_ml_classes *c, fac_value *yes) {
 fac_value *fac_ml_two_columns(fac_value *a, fac_value *b) {
     return fac_concat((fac_value *[]){ a, b }, 2, 1);
 }
+
+fac_value *fac_ml_both(fac_value *s, fac_ml_post post) {
+    if (post == FAC_ML_PROBIT) return fac_ml_probit(s);
+    if (post == FAC_ML_LOGISTIC) return fac_sigmoid(fac_ml_two_columns(fac_neg(s), s));
+    return fac_ml_two_columns(fac_sub(fac_number_as(s, 1), s), s);
+}

@@ -71,4 +71,7 @@ fac_value *fac_ml_label(const fac_ml_classes *c, fac_value *scores);
 fac_value *fac_ml_label_of_two(const fac_ml_classes *c, fac_value *yes);
 /* Two columns [N, 2] from one [N, 1] each. */
 fac_value *fac_ml_two_columns(fac_value *a, fac_value *b);
+/* Those of one score [N, 1], as ONNX Runtime does: the sigmoids of -s and s with LOGISTIC, one
+ * column with PROBIT, else 1 - s and s. */
+fac_value *fac_ml_both(fac_value *score, fac_ml_post post);
 #endif

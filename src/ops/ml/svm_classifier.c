@@ -110,9 +110,7 @@ static void read(machine *m) {
 /* Two classes without probabilities: the margin of class 0 is its score, that of class 1 its
  * opposite. */
 static fac_value *scores_of_two(fac_value *s, fac_ml_post post) {
-    if (post == FAC_ML_PROBIT) return fac_ml_probit(s);
-    return post == FAC_ML_NONE ? fac_ml_two_columns(fac_neg(s), s)
-                               : fac_ml_two_columns(fac_sub(fac_number_as(s, 1), s), s);
+    return post == FAC_ML_NONE ? fac_ml_two_columns(fac_neg(s), s) : fac_ml_both(s, post);
 }
 
 static void by_vectors(const machine *m, fac_value *x, fac_value *out[]) {

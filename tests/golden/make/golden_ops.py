@@ -361,6 +361,13 @@ for t in ("f32", "i64"):
     case("as_strided_assign", "sizes=3,2 strides=5,2 offset=1", [x, new], z)
     for dims in ((7,), (5, 5), (2, 2, 5), (0,)):
         case("resize", "", [x, Host(dims)], np.resize(np.concatenate([x.ravel(), np.zeros(9, x.dtype)]), dims))
+for mode, its in (("linear", "bilinear"), ("nearest", "nearest"), ("cubic", "bicubic")):
+    for padding in ("zeros", "border", "reflection"):
+        for align in (False, True):
+            x, grid = real((1, 2, 5, 6), t="f64"), real((1, 4, 3, 2), -1.7, 1.7, "f64")
+            y = torch.nn.functional.grid_sample(torch.from_numpy(x), torch.from_numpy(grid), its, padding, align)
+            said = f"mode={mode} padding={padding}" + " align_corners" * align
+            case("grid_sample", said, [x, grid], y.numpy(), 1e-9)
 
 with open("tests/golden/ops.txt", "w") as f: f.write("\n".join(lines) + "\n")
 print(sum(k.startswith("op ") for k in lines), "cases")
