@@ -21,7 +21,8 @@ static const option options[] = {
     { "--verify", OPTION_FLAG, &o.verify, NULL, "check the result against the reference kernels" },
     { "--profile", OPTION_FLAG, &o.profile, NULL, "time of each step (more: facula profile)" },
     { "--memory", OPTION_FLAG, &o.memory, NULL, "what the device holds memory for" },
-    { "--seconds", OPTION_REAL, &o.seconds, "S", "how long to measure; default 2", "(0, inf)" },
+    { "--seconds", OPTION_REAL, &o.seconds, "S",
+      "how long to measure, 10,000 runs at most; default 2", "(0, inf)" },
     { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead", "[1, 10000]" },
     { "--callers", OPTION_INT, &o.callers, "N",
       "throughput: N threads run it at once, each run on one thread", "[1, 256]" },
@@ -35,7 +36,7 @@ static const option options[] = {
     { 0 }
 };
 
-enum { RUNS = 10000 }; /* also the most that --runs takes */
+enum { RUNS = 10000 }; /* also the most that --runs takes, as the options say */
 
 /* A run is over when its results are there. */
 static fac_status run_and_wait(job *j, fac_error *err) {
