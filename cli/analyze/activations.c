@@ -18,23 +18,24 @@ static struct {
 
 static const option options[] = {
     { "--at", OPTION_LIST, &o.at, "NAME",
-      "only these: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for any "
-      "text" },
+      "only these tensors: their names in any view, modules, op:conv2d or kind:Conv2d; '*' stands "
+      "for any text" },
     { "--sort", OPTION_TEXT, &o.sort, "BY",
-      "order (default), zeros, dead, min, max, mean, std or size" },
-    { "--top", OPTION_INT, &o.top, "N", "so many rows; default all", OPTION_TALLY },
-    { "--quantiles", OPTION_FLAG, &o.quantiles, NULL, "columns of percentiles" },
+      "sort rows by order (default), zeros, dead, min, max, mean, std or size" },
+    { "--top", OPTION_INT, &o.top, "N", "how many rows to print; default all", OPTION_TALLY },
+    { "--quantiles", OPTION_FLAG, &o.quantiles, NULL, "print columns of percentiles" },
     { "--bits", OPTION_INT, &o.bits, "N",
-      "columns of what integers of so many bits (2..16) would do", "[2, 16]" },
+      "print columns of what integers of N bits, 2 to 16, would do", "[2, 16]" },
     { "--channels", OPTION_TEXT, &o.channels, "WHERE",
-      "first (N,C,H,W) or last (N,H,W,C); default: as the operators say" },
-    { "--pictures", OPTION_TEXT, &o.pictures, "DIR", "a PNG for each tensor of feature maps" },
-    { "--npz", OPTION_OUT, &o.npz, "FILE", "the tensors themselves, for numpy.load" },
+      "where channels are: first (N,C,H,W) or last (N,H,W,C); default: as the operators say" },
+    { "--pictures", OPTION_TEXT, &o.pictures, "DIR",
+      "write a PNG for each tensor of feature maps" },
+    { "--npz", OPTION_OUT, &o.npz, "FILE", "write the tensors themselves, for numpy.load" },
     INPUT_OPTIONS(o.input),
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
     LINK_ROOT_OPTION,
     DEVICE_OPTIONS(o.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -271,7 +272,7 @@ static int all_runs(const model *m, fac_activations *a, list files, keeper *k) {
     const double start = now();
     int code = EXIT_OK;
     if (each > 0 && files.n > each && files.n % each)
-        return fail_text("%d files for %d inputs of each run: it does not come out even", files.n,
+        return fail_text("%d files for %d inputs of each run: not as many for each run", files.n,
                          each);
     k->runs = each > 0 && files.n > each ? files.n / each : 1;
     for (; k->run < k->runs && !code; k->run++) {
@@ -334,18 +335,19 @@ static int run(list args) {
     return work(args, sorts[k].of, channels);
 }
 
-const verb verb_activations = { .name = "activations",
-                                .summary =
-                                    "statistics and pictures of every tensor inside of a model",
-                                .usage = "facula activations MODEL [PHOTO|TENSOR...] [options]",
-                                .options = options,
-                                .run = run,
-                                .list = photo_presets,
-                                .more =
-                                    "Files are inputs as for `facula run`; more of them are "
-                                    "further runs, and the statistics are those of all runs\n"
-                                    "together.  Nothing is kept in memory but counts.  The "
-                                    "histograms leave exact zeros out, and their heights go with\n"
-                                    "the square root.  clip and scale: those with the least "
-                                    "squared error of symmetric integers (unsigned ones where\n"
-                                    "nothing is negative)." };
+const verb verb_activations = {
+    .name = "activations",
+    .summary = "print statistics and draw pictures of every tensor inside a model",
+    .usage = "facula activations MODEL [PHOTO|TENSOR...] [options]",
+    .options = options,
+    .examples =
+        "activations model.onnx photo1.jpg photo2.jpg\nactivations model.onnx --random --sort dead "
+        "--top 10\nactivations model.onnx photo.jpg --at 'layer1*' --pictures maps",
+    .run = run,
+    .list = photo_presets,
+    .more = "Files are inputs as for `facula run`; with more of them there are further runs, and "
+            "the statistics\nare those of all runs together.  Memory is needed for counts alone.  "
+            "The histograms leave exact\nzeros out, and their heights are square roots of the "
+            "counts.  clip and scale: those with the least\nsquared error of symmetric integers "
+            "(unsigned ones where nothing is negative)."
+};

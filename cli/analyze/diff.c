@@ -10,15 +10,16 @@ static struct {
     bool names, order, structure, json;
 } o = { .top = 100 };
 static const option options[] = {
-    { "--names", OPTION_FLAG, &o.names, NULL, "other names are differences, and listed" },
+    { "--names", OPTION_FLAG, &o.names, NULL, "count other names as differences, and list them" },
     { "--order", OPTION_FLAG, &o.order, NULL,
-      "another order of execution is a difference, and listed" },
-    { "--structure", OPTION_FLAG, &o.structure, NULL, "contents of parameters do not matter" },
-    { "--top", OPTION_INT, &o.top, "N", "so many lines; default 100", OPTION_TALLY },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
+      "count another order of execution as a difference, and list it" },
+    { "--structure", OPTION_FLAG, &o.structure, NULL, "do not compare the contents of parameters" },
+    { "--top", OPTION_INT, &o.top, "N", "how many lines to print; default 100", OPTION_TALLY },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
+      "sizes of an input of both models: x=1x3x224x224; may be repeated" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -165,15 +166,17 @@ static int run(list args) {
     return compare(args);
 }
 
-const verb verb_diff = { .name = "diff",
-                         .summary = "how two models differ in structure",
-                         .usage = "facula diff A B [options]",
-                         .options = options,
-                         .run = run,
-                         .more = "Nodes are paired by what they compute, the parameters they read, "
-                                 "their names and their neighbours.  What follows\n"
-                                 "from another change is not listed.  Other names and another "
-                                 "order alone are told in the last line and are no\n"
-                                 "difference.  Exit code: 0 the same, 1 different, 2 something "
-                                 "went wrong.  Whether they are the same function is a\n"
-                                 "question for `facula verify`." };
+const verb verb_diff = {
+    .name = "diff",
+    .summary = "show how two models differ in structure",
+    .usage = "facula diff A B [options]",
+    .options = options,
+    .examples = "diff before.onnx after.onnx\ndiff before.onnx after.onnx --names --structure",
+    .run = run,
+    .more =
+        "Nodes are paired by what they compute, the parameters they read, their names and their "
+        "neighbours.\nWhat merely follows from another change is not listed.  Changes of names or "
+        "of order alone are\nstated in the last line and are no difference, unless --names or "
+        "--order asks for them.  Whether two\nmodels are the same function is a question for "
+        "`facula verify`.\n\nExit code: 0 the same, 1 different, 2 something went wrong."
+};

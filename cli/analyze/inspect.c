@@ -13,26 +13,29 @@ static struct {
 } o = { .batch = 1, .top = 20 };
 
 static const option options[] = {
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
-    { "--top", OPTION_INT, &o.top, "N", "so many layers, and values alive at the peak; default 20",
-      OPTION_TALLY },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim of the inputs; default 1",
+      OPTION_COUNT },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
+      "sizes of an input: x=1x3x224x224; may be repeated" },
+    { "--top", OPTION_INT, &o.top, "N",
+      "how many layers to print, and values alive at the peak; default 20", OPTION_TALLY },
     { "--sort", OPTION_TEXT, &o.sort, "BY",
-      "layers by order (default), macs, bytes, weights or params" },
+      "sort layers by order (default), macs, bytes, weights or params" },
     { "--at", OPTION_LIST, &o.at, "NAME",
-      "only these layers: names as any view prints them, modules, op:conv2d, kind:Conv2d; '*' for "
-      "any text" },
+      "only these layers: their names in any view, modules, op:conv2d or kind:Conv2d; '*' stands "
+      "for any text" },
     { "--plan", OPTION_FLAG, &o.plan, NULL,
-      "also where each value lies in the arena of the plan, and when" },
+      "also print where each value lies in the plan's arena, and when" },
     { "--onnx", OPTION_FLAG, &o.onnx, NULL,
-      "the operators of an ONNX file as it spells them, also those that are not ours" },
+      "print the operators of an ONNX file as it spells them, also those that facula does not "
+      "know" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL,
-      "with --onnx: also each node, with shapes and bytes of all that it reads and writes" },
+      "with --onnx: also print each node, with shapes and bytes of all that it reads and writes" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
-      "memory this process may take, such as 2G" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+      "most memory that this process may take, such as 2G" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -335,14 +338,14 @@ static int run(list args) {
 
 const verb verb_inspect = {
     .name = "inspect",
-    .summary = "operators, traffic and memory of a model",
+    .summary = "print operators, memory traffic and peak memory of a model",
     .usage = "facula inspect MODEL [options]",
     .options = options,
+    .examples = "inspect model.onnx --sort macs --top 10\ninspect model.onnx --onnx --verbose",
     .run = run,
-    .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Memory is shown "
-            "twice: as the layers need it in their\n"
-            "order under an ideal allocator, and as the plan of the cpu has it.\n"
-            "Operators that are not ours are told with what the file declares of them.  --onnx "
-            "lists all\n"
-            "operators as the file spells them, with every attribute and ONNX's defaults."
+    .more = "MODEL is zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Memory is "
+            "printed twice: what\nthe layers need in their order with an ideal allocator, and what "
+            "the cpu's plan takes.\n\nAn operator that facula does not know is listed with what "
+            "the file declares of it.  --onnx lists\nall operators as the file spells them, with "
+            "every attribute and ONNX's defaults."
 };

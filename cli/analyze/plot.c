@@ -16,15 +16,17 @@ static struct {
 } o;
 static const option options[] = {
     { "-o", OPTION_OUT, &o.to, "FILE",
-      "a .png or .svg; default RUN/plot.png (.svg in a build without cairo)" },
+      "where to draw, a .png or .svg; default RUN/plot.png (.svg in a build without cairo)" },
     { "--compare", OPTION_LIST, &o.compare, "RUN",
-      "one more training in the same picture; may be repeated" },
+      "draw this training in the same picture, too; may be repeated" },
     { "--size", OPTION_TEXT, &o.size, "WxH",
-      "pixels; default 1200x800, histograms as many as they need" },
-    { "--title", OPTION_TEXT, &o.title, "TEXT", "instead of the name of the folder" },
+      "size in pixels; default 1200x800, of histograms as many as they need" },
+    { "--title", OPTION_TEXT, &o.title, "TEXT",
+      "title of the picture; default: the name of the folder" },
     { "--weights", OPTION_FLAG, &o.weights, NULL,
-      "histograms of the trained parameters instead, as RUN/weights.png" },
-    { "--text", OPTION_FLAG, &o.text, NULL, "the loss curve here in the terminal; no picture" },
+      "draw histograms of the trained parameters instead; default RUN/weights.png" },
+    { "--text", OPTION_FLAG, &o.text, NULL,
+      "print the loss curve here in the terminal, and draw no picture" },
     { 0 }
 };
 
@@ -256,11 +258,13 @@ static int run(list args) {
 
 const verb verb_plot = {
     .name = "plot",
-    .summary = "draws the curves of trainings, and spectrograms of sounds",
+    .summary = "draw the curves of trainings, and spectrograms of sounds",
     .usage = "facula plot RUN [RUN...] [-o FILE] [--compare RUN]...",
     .options = options,
+    .examples = "plot runs/first --compare runs/second -o both.png\nplot runs/first --text\nplot "
+                "bird.wav -o bird.png",
     .run = run,
-    .more = "RUN is the folder that `facula train --out` made.  Instead of it a sound (WAV, FLAC, "
-            "Ogg, MP3): its\n"
-            "spectrogram, in dB over s and kHz, as a picture with -o, else here in the terminal."
+    .more = "RUN is the folder that `facula train --out` made.  A sound (WAV, FLAC, Ogg, MP3) may "
+            "stand for it:\nits spectrogram, in dB over seconds and kHz, becomes a picture with "
+            "-o, else it is printed here in\nthe terminal."
 };

@@ -13,26 +13,28 @@ static struct {
     bool profile, peaks, date, json;
 } o;
 static const option options[] = {
-    { "-o", OPTION_OUT, &o.to, "FILE", "the page; - for standard output" },
+    { "-o", OPTION_OUT, &o.to, "FILE", "where to write the page; - for standard output" },
     { "--profile", OPTION_FLAG, &o.profile, NULL,
-      "run it, and show times and where each step stands under the roofline" },
-    { "--seconds", OPTION_REAL, &o.seconds, "S", "with --profile: how long to measure; default 1",
+      "run the model, and show times and where each step is under the roofline" },
+    { "--seconds", OPTION_REAL, &o.seconds, "S", "with --profile: seconds to measure; default 1",
       "(0, inf)" },
-    { "--peaks", OPTION_FLAG, &o.peaks, NULL, "measure this machine for the roofline" },
+    { "--peaks", OPTION_FLAG, &o.peaks, NULL, "measure this machine, for the roofline" },
     { "--target", OPTION_TEXT, &o.target, "F,B",
-      "the roofline's machine: operations and bytes a second, such as 350G,20G; "
-      "default 1T,100G" },
+      "another machine for the roofline: operations and bytes a second, such as 350G,20G; default "
+      "1T,100G" },
     { "--date", OPTION_FLAG, &o.date, NULL,
-      "say when it was made; without, the same model gives the same page" },
-    { "--batch", OPTION_INT, &o.job.batch, "N", "size of the open first dim; default 1",
-      OPTION_COUNT },
-    { "--shape", OPTION_LIST, &o.job.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
+      "state when the page was made; without it, the same model gives the same page" },
+    { "--batch", OPTION_INT, &o.job.batch, "N",
+      "size of the open first dim of the inputs; default 1", OPTION_COUNT },
+    { "--shape", OPTION_LIST, &o.job.shapes, "NAME=DIMS",
+      "sizes of an input: x=1x3x224x224; may be repeated" },
     { "--weights", OPTION_TEXT, &o.job.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--precision", OPTION_TEXT, &o.job.precision, "NAME",
       "with --profile: as in facula profile" },
     DEVICE_OPTIONS(o.job.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "what was written, for machines" },
+    { "--json", OPTION_FLAG, &o.json, NULL,
+      "print what was written as JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -123,7 +125,7 @@ static int run(list args) {
     fac_analysis *a = NULL;
     const int wrong = arguments_fit(self, args, 1, 1, "which model?");
     if (wrong) return wrong;
-    if (!o.to) return usage_error(self, "where to? (-o FILE.html)");
+    if (!o.to) return usage_error(self, "-o FILE.html: where to?");
     if (o.json && !strcmp(o.to, "-"))
         return usage_error(self, "--json and the page cannot both go to standard output");
     if (!o.profile && (option_given(&o.seconds) || o.job.precision))
@@ -133,7 +135,7 @@ static int run(list args) {
                          : options_idle(self, device_names, "goes with --profile or --peaks");
     if (idle) return idle;
     if (o.target && o.peaks)
-        return usage_error(self, "--target goes without --peaks: the roofline has one machine");
+        return usage_error(self, "--target cannot go with --peaks: the roofline has one machine");
     int code = memory_limit(o.job.device.memory_limit);
     if (!code) code = model_load(args.at[0], o.job.weights, &o.job.shapes, 0, &m);
     if (!code) code = batch_fits(m.graph, fac_graph_inputs(m.graph) > 0, o.job.batch);
@@ -146,16 +148,17 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_report = { .name = "report",
-                           .summary = "a page about a model: graph, costs, memory, roofline",
-                           .usage = "facula report MODEL -o "
-                                    "FILE.html [options]",
-                           .options = options,
-                           .run = run,
-                           .more = "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` "
-                                   "writes it.  The page is one file: it fetches nothing, "
-                                   "reads without its\n"
-                                   "script, prints, and follows the light or dark scheme of the "
-                                   "browser.  `facula summary`, `inspect` and `profile` "
-                                   "give the same\n"
-                                   "numbers as text and as JSON." };
+const verb verb_report = {
+    .name = "report",
+    .summary = "write a page about a model: graph, costs, memory, roofline",
+    .usage = "facula report MODEL -o "
+             "FILE.html [options]",
+    .options = options,
+    .examples =
+        "report model.onnx -o model.html\nreport model.onnx -o model.html --profile --peaks",
+    .run = run,
+    .more = "MODEL is zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  The page is "
+            "one file: it\nfetches nothing, can be read without its script, prints, and follows "
+            "the browser's light or dark\nscheme.  `facula summary`, `inspect` and `profile` print "
+            "the same numbers as text and as JSON."
+};

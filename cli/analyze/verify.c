@@ -22,30 +22,34 @@ static double tolerance(double x, bool any) {
 }
 static const option options[] = {
     { "--mode", OPTION_TEXT, &o.mode, "MODE",
-      "full (default): data, then exact; exact: remainders, equal bits; bound: rounding errors; "
-      "tolerance" },
+      "full (default): data, then exact; data: numbers; exact: remainders, equal bits; bound: "
+      "rounding errors" },
     { "--inputs", OPTION_LIST, &o.inputs, "[NAME=]FILE",
-      ".npy, .npz, .pb or a photo instead of random ones; unnamed ones in order" },
+      ".npy, .npz, .pb or a photo instead of random numbers; files without a name go to the inputs "
+      "in order" },
     { "--rounds", OPTION_INT, &o.rounds, "N",
-      "of fresh random inputs; default 8 kinds, of large models 3", OPTION_COUNT },
-    { "--seed", OPTION_INT, &o.seed, "S", "of the random inputs" },
-    { "--rtol", OPTION_REAL, &o.rtol, "X", "full, data: |a - b| <= atol + rtol |b|; default 1e-4",
-      "[0, inf)" },
-    { "--atol", OPTION_REAL, &o.atol, "X", "default 1e-5 of the largest number of an output",
-      "[0, inf)" },
+      "how many times with fresh random inputs; default 8, each of another kind, of large models 3",
+      OPTION_COUNT },
+    { "--seed", OPTION_INT, &o.seed, "S", "seed of the random inputs; default 0" },
+    { "--rtol", OPTION_REAL, &o.rtol, "X",
+      "--mode full, data: |a - b| <= atol + rtol |b|; default 1e-4", "[0, inf)" },
+    { "--atol", OPTION_REAL, &o.atol, "X",
+      "likewise; default 1e-5 of the largest number of an output", "[0, inf)" },
     { "--whole", OPTION_FLAG, &o.whole, NULL,
       "--mode bound: do not cut the networks where their values agree" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL,
-      "--mode bound: each pair of values at which the networks were cut" },
+      "--mode bound: print each pair of values at which the networks were cut" },
     { "--brief", OPTION_FLAG, &o.brief, NULL,
-      "the verdict alone, sooner: no search for the first value that differs" },
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input, of both models" },
+      "print the verdict alone, and do not search for the first value that differs" },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim of the inputs; default 1",
+      OPTION_COUNT },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
+      "sizes of an input of both models: x=1x3x224x224; may be repeated" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     PHOTO_OPTIONS(o.photo),
     DEVICE_OPTIONS(o.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -241,19 +245,18 @@ static int run(list args) {
 
 const verb verb_verify = {
     .name = "verify",
-    .summary = "whether two models are the same function",
+    .summary = "check whether two models are the same function",
     .usage = "facula verify A B [options]",
     .options = options,
+    .examples = "verify model.onnx tiled.onnx\nverify model.onnx edited.onnx --mode data --inputs "
+                "photo.jpg\nverify a.onnx b.onnx --mode bound --verbose",
     .run = run,
     .list = photo_presets,
     .more =
-        "full says \"same\" when real numbers agree on inputs of many sizes, and remainders "
-        "modulo\n"
-        "primes are equal: sums of these are exact in any order, and each function becomes a "
-        "table\n"
-        "that depends on the op and its attributes.  \"different\" names real inputs on which the\n"
-        "outputs differ by more than rounding.  bound computes gamma_K sum |a||b| beside real\n"
-        "numbers, from value to value where both models have equal ones; bound and data prove\n"
-        "nothing, so they never say \"same\".\n"
-        "Exit code: " VERDICT_CODES "."
+        "full says \"same\" when real numbers agree on inputs of many sizes, and remainders modulo "
+        "primes are\nequal: sums of these are exact in any order, and each function becomes a "
+        "table that depends on the\nop and its attributes.  \"different\" names real inputs on "
+        "which the outputs differ by more than\nrounding.\n\nbound computes gamma_K sum |a||b| "
+        "beside real numbers, from value to value where both models have\nequal ones.  bound and "
+        "data prove nothing, so they never say \"same\".\n\nExit code: " VERDICT_CODES "."
 };

@@ -53,19 +53,26 @@ typedef struct option {
 typedef struct verb {
     const char *name, *summary, *usage; /* usage: "facula run MODEL [INPUT...] [options]" */
     const char *more;                   /* text after the options in `facula help VERB`, or NULL */
+    const char *examples;               /* one a line, each without the word facula */
     void (*list)(void);                 /* prints tables after that, or NULL */
     const option *options;              /* ends with a NULL name, or NULL */
     int (*run)(list args);              /* what is left of the command line; an exit code */
 } verb;
 extern const verb *const verbs[]; /* main.c; NULL-terminated */
 const verb *verb_find(const char *name);
-void verb_help(const verb *v, FILE *to);
 
 /* Splits argv into options (written to their targets) and args.  An exit code, or -1 to go on.
  * `--help` prints help. */
 int options_parse(const verb *v, int argc, char **argv, list *args);
 bool option_given(const void *to); /* the option with this target stood on the command line */
 bool option_takes(const option *o, double x); /* a number in its range */
+
+/* ---- help.c ---- */
+
+void verb_help(const verb *v, FILE *to);
+/* For verb.list: a name in so many columns with text beside it, and text as verb.more has it. */
+void help_row(const char *name, int room, const char *text);
+void help_paragraphs(const char *text);
 
 /* ---- given.c: exit codes ---- */
 
@@ -142,13 +149,16 @@ typedef struct device_options {
           OPTION_INT,                                                                              \
           &(o).threads,                                                                            \
           "N",                                                                                     \
-          "cpu threads, 256 at most; default: one a core",                                         \
+          "cpu threads, 1 to 256; default: one per core",                                          \
           "[1, 256]" },                                                                            \
-        { "--isa", OPTION_TEXT, &(o).isa, "NAME", "cpu: at most avx512, avx2, neon or portable" }, \
+        { "--isa", OPTION_TEXT, &(o).isa, "NAME",                                                  \
+          "cpu: no instruction set above avx512, avx2, neon or portable" },                        \
         { "--memory-limit", OPTION_TEXT, &(o).memory_limit, "SIZE",                                \
-          "memory this process may take, such as 2G; with opencl, the device" },                   \
+          "most memory that this process may take, such as 2G; with opencl, that the device "      \
+          "may" },                                                                                 \
         { "--wisdom", OPTION_TEXT, &(o).wisdom, "FILE",                                            \
-          "measured choices of `facula tune`; \"\" for none" },                                    \
+          "choices measured by `facula tune`; default: FACULA_WISDOM, else "                       \
+          "~/.local/share/facula/wisdom; \"\" for none" },                                         \
     {                                                                                              \
         "--cache-packed", OPTION_FLAG, &(o).cache_packed, NULL,                                    \
             "keep packed weights on disk for the next start"                                       \
@@ -169,7 +179,9 @@ bool precision_parse(const char *name, numerics *out);
 int precision_read(const verb *v, const char *name, numerics *out); /* EXIT_OK or an exit code */
 /* The graph becomes its form in mixed precision, where that is asked for. */
 int precision_apply(const numerics *p, fac_graph **g);
-#define PRECISION_HELP "highest, high (TF32), medium (bf16 products); bf16 or f16: mixed precision"
+#define PRECISION_HELP                                                                             \
+    "f32 products: default (errors of 1e-5), highest (3e-6), high (TF32) or medium (bf16); "       \
+    "bf16 or f16: mixed precision"
 #define PRECISION_NAMES "default, highest, high, medium, bf16 or f16"
 
 typedef struct model {
@@ -183,7 +195,7 @@ extern const char *link_root; /* --link-root: where links of external data may l
 #define LINK_ROOT_OPTION                                                                           \
     {                                                                                              \
         "--link-root", OPTION_TEXT, &link_root, "DIR",                                             \
-            "external data of a model may be links to files below this folder"                     \
+            "external data of a model may be symbolic links to files below this folder"            \
     }
 /* path: an ONNX file, the text of `facula show`, or zoo:NAME.  shapes: "x=1x3x224x224" or
  * "1x3x224x224" for the first input. */

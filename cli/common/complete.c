@@ -80,9 +80,10 @@ static int run(list args) {
 
 const verb verb_completion = {
     .name = "completion",
-    .summary = "a script that completes verbs and options in a shell",
+    .summary = "print a script that completes verbs and options in a shell",
+    .examples = "completion bash > ~/.local/share/bash-completion/completions/facula",
     .run = run,
     .usage = "facula completion bash|zsh|fish",
-    .more = "`make install` puts them where shells look.  For one session: source <(facula\n"
-            "completion bash)."
+    .more = "`make install` puts the scripts where shells look.  For one session of bash or "
+            "zsh:\nsource <(facula completion bash)."
 };

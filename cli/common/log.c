@@ -65,7 +65,7 @@ static int read_line(const char *line, const char *path, int number, log_table *
     if (!cJSON_IsObject(j)) {
         cJSON_Delete(j);
         if (json_lost()) return fail_text("out of memory");
-        return fail_text("%s: line %d is no JSON object", path, number);
+        return fail_text("%s: line %d is not a JSON object", path, number);
     }
     for (int k = 0; k < LOG_COLUMNS; k++) {
         const cJSON *x = cJSON_GetObjectItem(j, log_names[k]);
@@ -164,7 +164,7 @@ int matrix_parse(const char *text, size_t bytes, const char *path, log_matrix *o
     else
         matrix_free(&m);
     if (!fine && json_lost()) return fail_text("out of memory");
-    return fine ? EXIT_OK : fail_text("%s: is no confusion matrix", path);
+    return fine ? EXIT_OK : fail_text("%s: not a confusion matrix", path);
 }
 
 int matrix_read(const char *dir, log_matrix *out) {

@@ -42,7 +42,7 @@ static void overview(FILE *to) {
 static bool as_man;
 static const option help_options[] = {
     { "--man", OPTION_FLAG, &as_man, NULL,
-      "as a page of the manual: facula help --man run | man -l -" },
+      "print a page of the manual instead, in the language of man(7)" },
     { 0 }
 };
 
@@ -66,9 +66,10 @@ static int help(list args) {
 }
 
 const verb verb_help_ = { .name = "help",
-                          .summary = "what a verb does and its options",
+                          .summary = "explain a verb and its options",
                           .usage = "facula help [VERB]",
                           .options = help_options,
+                          .examples = "help train\nhelp --man run | man -l -",
                           .run = help };
 
 static int work(int argc, char **argv) {

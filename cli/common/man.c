@@ -78,6 +78,21 @@ static void option_rows(const option *o) {
     }
 }
 
+static void examples(const char *text) {
+    section("EXAMPLES");
+    out_lines(".nf");
+    for (; *text; text += strspn(text, "\n")) {
+        char one[512];
+        const int n = (int)strcspn(text, "\n");
+        snprintf(one, sizeof one, "%.*s", n, text);
+        out_raw("facula ", stdout);
+        put(one, false);
+        putchar('\n');
+        text += n;
+    }
+    out_lines(".fi");
+}
+
 static void exits(void) {
     section("EXIT STATUS");
     out_lines("0 done, 1 failed, 2 wrong usage, 130 and 143 stopped by Ctrl\\-C or SIGTERM.");
@@ -98,6 +113,7 @@ void man_verb(const verb *v) {
         paragraphs(v->more);
     }
     option_rows(v->options);
+    examples(v->examples);
     exits();
     section("SEE ALSO");
     printf(".BR facula (1)");

@@ -1,4 +1,4 @@
-/* Options by table, and the help that derives from it. */
+/* Options by table. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,25 +26,6 @@ int precision_apply(const numerics *p, fac_graph **g) {
     fac_graph_free(*g);
     *g = mixed;
     return fac_graph_check(mixed, &err) ? fail(&err) : EXIT_OK;
-}
-
-void verb_help(const verb *v, FILE *to) {
-    fprintf(to, "%s\n\nusage: ", v->summary);
-    out_raw(v->usage, to);
-    fprintf(to, "\n");
-    if (v->options) fprintf(to, "\n");
-    for (const option *o = v->options; o && o->name; o++) {
-        char left[64];
-        snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "",
-                 o->value ? o->value : "");
-        fprintf(to, "  %-26s ", left);
-        out_raw(o->help, to);
-        fprintf(to, "\n");
-    }
-    if (v->more) fprintf(to, "\n");
-    if (v->more) out_raw(v->more, to);
-    if (v->more) fprintf(to, "\n");
-    if (v->list) v->list();
 }
 
 static int add_step(const option *o, const char *text) {

@@ -43,7 +43,9 @@ static const struct {
 enum { FOUND = sizeof found / sizeof *found };
 
 static struct { bool json; } o;
-static const option options[] = { { "--json", OPTION_FLAG, &o.json, NULL, "for machines" }, { 0 } };
+static const option options[] = {
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" }, { 0 }
+};
 
 static int count_ops(void) {
     int n = 0;
@@ -94,11 +96,14 @@ static int version(list args) {
     fac_device_free(d);
     return code;
 }
-const verb verb_version = { .name = "version",
-                            .summary = "version, what was found when it was built, CPU features",
-                            .usage = "facula version",
-                            .options = options,
-                            .run = version };
+const verb verb_version = {
+    .name = "version",
+    .summary = "print the version, what was found when it was built, and CPU features",
+    .usage = "facula version",
+    .options = options,
+    .examples = "version",
+    .run = version
+};
 
 static int zoo_json(void) {
     cJSON *root = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(root, "models");
@@ -124,10 +129,12 @@ static int zoo(list args) {
                z->classes, z->help);
     return EXIT_OK;
 }
-const verb verb_zoo = { .name = "zoo",
-                        .summary = "the networks that facula can build itself",
-                        .usage = "facula zoo",
-                        .options = options,
-                        .run = zoo,
-                        .more =
-                            "Use one as a model: `facula run zoo:NAME --weights FILE photo.jpg`." };
+const verb verb_zoo = {
+    .name = "zoo",
+    .summary = "list the networks that facula can build itself",
+    .usage = "facula zoo",
+    .options = options,
+    .examples = "zoo\nzoo --json",
+    .run = zoo,
+    .more = "Each is a model for every verb: `facula run zoo:NAME --weights FILE photo.jpg`."
+};

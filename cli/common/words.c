@@ -60,7 +60,7 @@ static int words_joined(list words, char **text, size_t *bytes) {
 
 int words_given(list words, const char *file, char **text, size_t *bytes) {
     fac_error err = { 0 };
-    if (file && words.n) return usage_text("a text and --file: one of them");
+    if (file && words.n) return usage_text("a text or --file, not both");
     if (!file && !(words.n == 1 && !strcmp(words.at[0], "-")))
         return words_joined(words, text, bytes);
     if (fac_read_text(file ? file : "/dev/stdin", LARGEST_TEXT, FAC_READ_FILE_OR_PIPE, text, bytes,

@@ -15,63 +15,65 @@ static struct {
 #define STEP(name, value, help)                                                                    \
     { name, OPTION_STEP, &o.steps, value, help }
 static const option options[] = {
-    { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to" },
+    { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to write the result" },
     { "--input", OPTION_LIST, &o.inputs, "NAME",
-      "begin at this value: with --output, the part between, before all else (may be "
-      "repeated)" },
-    { "--output", OPTION_LIST, &o.outputs, "NAME", "end at this value (may be repeated)" },
-    STEP("--part", "A,B->C,D", "the part between values"),
-    STEP("--remove", "NODE", "its first input takes the place of its output"),
+      "before all steps, take the part that begins at this value, with --output; may be repeated" },
+    { "--output", OPTION_LIST, &o.outputs, "NAME", "the part ends at this value; may be repeated" },
+    STEP("--part", "A,B->C,D", "take the part between values"),
+    STEP("--remove", "NODE", "remove nodes; the first input takes the place of the output"),
     STEP("--insert", "OPS@VALUE",
          "put ops after a value: relu@conv1, 'clip(_, 0, 6)@conv1->pool1' for one reader alone"),
     STEP("--replace", "NODE=OPS",
-         "other ops in place of nodes; _ is the first input, x0, x1... are all"),
-    STEP("--replace-part", "A->B=MODEL", "another model in place of the part between values"),
-    STEP("--set", "'NODE ATTRS'", "attributes: --set 'conv1 stride=2,2 pad=1,1,1,1'"),
-    STEP("--rules", "FILE", "patterns and replacements, until nothing matches"),
-    STEP("--append", "MODEL[,OUT=IN]", "another model after this one; names say what feeds what"),
-    STEP("--rename", "OLD=NEW", "an input, output, parameter or value by another name"),
-    STEP("--add-output", "VALUE[=NAME]", "a value becomes an output"),
-    STEP("--remove-output", "NAME", "and what only it needs"),
-    STEP("--input-shape", "NAME=DIMS", "1x3x224x224; names are open sizes: Nx3x224x224"),
-    STEP("--bind", "NAME=SIZE", "an open size becomes a number"),
-    STEP("--batch", "N", "bind the open first dim, and 1 to all other open sizes"),
-    STEP("--tensor", "NAME=FILE", "a parameter, constant, input or value from .npy, .npz, .pb"),
-    STEP("--restore", "FILE", "parameters by their names from .npz, .safetensors, .pth or a model"),
-    STEP("--strip", "N", "tensors of N elements or more become zeros that take no room"),
-    STEP("--bake", NULL, "what depends on parameters alone becomes parameters"),
+         "put other ops in place of nodes; _ is the first input, x0, x1, ... are all"),
+    STEP("--replace-part", "A->B=MODEL", "put another model in place of the part between values"),
+    STEP("--set", "'NODE ATTRS'", "change attributes: --set 'conv1 stride=2,2 pad=1,1,1,1'"),
+    STEP("--rules", "FILE", "apply patterns and replacements until nothing matches"),
+    STEP("--append", "MODEL[,OUT=IN]",
+         "put another model after this one; OUT=IN says which output feeds which input"),
+    STEP("--rename", "OLD=NEW", "give an input, output, parameter or value another name"),
+    STEP("--add-output", "VALUE[=NAME]", "make a value an output"),
+    STEP("--remove-output", "NAME", "remove an output, and what only it needs"),
+    STEP("--input-shape", "NAME=DIMS",
+         "sizes of an input: x=1x3x224x224; names are open sizes: x=Nx3x224x224"),
+    STEP("--bind", "NAME=SIZE", "make an open size a number"),
+    STEP("--batch", "N", "make the open first dim N, and all other open sizes 1"),
+    STEP("--tensor", "NAME=FILE",
+         "read a parameter, constant, input or value from .npy, .npz, .pb"),
+    STEP("--restore", "FILE",
+         "read parameters by their names from .npz, .safetensors, .pth or a model"),
+    STEP("--strip", "N", "make tensors of N elements or more zeros that take no room"),
+    STEP("--bake", NULL, "compute what depends on parameters alone, and keep it as parameters"),
     STEP("--simplify", NULL, "fold constants, drop what changes nothing, make equal nodes one"),
-    STEP("--dtype", "TYPE", "floats as f32, f16, bf16 or f64"),
+    STEP("--dtype", "TYPE", "convert floats to f32, f16, bf16 or f64"),
     { "--keep", OPTION_LIST, &o.context.keep, "NODE",
-      "for --dtype: nodes that keep their types, such as op:softmax (may be "
-      "repeated)" },
+      "with --dtype: nodes that keep their types, such as op:softmax; may be repeated" },
     { "--keep-ports", OPTION_FLAG, &o.context.keep_ports, NULL,
-      "for --dtype: inputs and outputs keep their types" },
-    STEP("--reorder", NULL, "nodes in an order that needs less memory (binds all sizes)"),
+      "with --dtype: inputs and outputs keep their types" },
+    STEP("--reorder", NULL, "put nodes in an order that needs less memory (binds all sizes)"),
     STEP("--set-preset", "SPEC", "metadata: how photos are prepared, as --preset of `facula run`"),
-    STEP("--set-labels", "FILE", "metadata: names of the classes, one a line, 1 MB at most"),
-    STEP("--meta", "KEY=TEXT", "metadata, added or changed"),
-    STEP("--delete-meta", "KEY", ""),
-    STEP("--producer", "TEXT", "of the file's cover; \"\" deletes it"),
+    STEP("--set-labels", "FILE", "metadata: names of the classes, one per line, 1 MB at most"),
+    STEP("--meta", "KEY=TEXT", "add or change metadata"),
+    STEP("--delete-meta", "KEY", "delete metadata"),
+    STEP("--producer", "TEXT", "name of the producer; \"\" deletes it"),
     STEP("--doc", "TEXT", "the model's doc string; \"\" deletes it"),
-    STEP("--name", "TEXT", "of the graph; \"\" deletes it"),
-    { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print metadata of the result" },
+    STEP("--name", "TEXT", "name of the graph; \"\" deletes it"),
+    { "--show-meta", OPTION_FLAG, &o.show_meta, NULL, "print the metadata of the result" },
     { "--opset", OPTION_INT, &o.opset, "N",
-      "of FILE.onnx: 13 to 26; default 18, that of a later model, or the next one "
-      "that has every op",
+      "opset of FILE.onnx, 13 to 26; default 18, that of a later model, or the next one that has "
+      "every op",
       "[13, 26]" },
     { "--verify", OPTION_FLAG, &o.verify, NULL,
-      "check that the function is still the same, as `facula verify` does; "
-      "nothing is written where it is different" },
+      "check that the function is still the same, as `facula verify` does; if it is different, "
+      "nothing is written" },
     { "--dry-run", OPTION_FLAG, &o.dry_run, NULL,
-      "do all steps and say what they do, but write nothing" },
+      "do all steps and print what they do, but write nothing" },
     { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
-      "sizes of an input as the file is read: x=1x3x224x224" },
+      "sizes of an input when the file is read: x=1x3x224x224" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
-      "memory this process may take, such as 2G" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+      "most memory that this process may take, such as 2G" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -229,7 +231,7 @@ static int run(list args) {
     if (!o.output && !o.dry_run && !o.show_meta && !o.verify)
         return usage_error(self, "-o FILE.onnx: where to?");
     if (o.dry_run && !o.show_meta && !o.verify && !o.steps.n && !o.outputs.n)
-        return usage_error(self, "--dry-run: there is no step that it could say something of");
+        return usage_error(self, "--dry-run: there is no step to try");
     if (o.inputs.n && !o.outputs.n)
         return usage_error(self, "--input without --output: where does the part end?");
     if ((o.context.keep.n || o.context.keep_ports) && !has_step("--dtype"))
@@ -257,19 +259,18 @@ static int run(list args) {
 
 const verb verb_edit = {
     .name = "edit",
-    .summary =
-        "a model out of a model: nodes, parts, rules, names, sizes, types, weights, metadata",
+    .summary = "change a model: nodes, parts, rules, names, sizes, types, weights, metadata",
     .usage = "facula edit MODEL -o OUT.onnx [steps and options]",
     .options = options,
+    .examples = "edit model.onnx -o small.onnx --part 'input->pool5' --simplify\nedit model.onnx "
+                "-o out.onnx --replace 'op:relu=clip(_, 0, 6)'\nedit model.onnx -o half.onnx "
+                "--dtype f16 --keep-ports --verify",
     .run = run,
-    .more = "Steps are done in the order given, and each says what it did.  A NODE is called by "
-            "its name or that of a value it\n"
-            "makes, by the scope it stands in, by %7 as `facula show` numbers values without a "
-            "name, or as op:relu; a * stands\n"
-            "for any text, so that a step may mean many nodes.  OPS are written as in `facula "
-            "show`: 'clip(_, 0, 6)', 'relu\n"
-            "tanh', 't = exp(_); mul(t, _)'.  Rules are described in docs/ANALYSIS.md; "
-            "examples/rules has some.  Exit code with\n"
-            "--verify: " VERDICT_CODES ";\n"
+    .more = "Steps are done in the order given, and each prints what it did.\n\nA NODE is called "
+            "by its name or that of a value it makes, by the scope it is in, by %7 as "
+            "`facula\nshow` numbers values without a name, or as op:relu; * stands for any text, "
+            "so a step may mean many\nnodes.  OPS are written as in `facula show`: 'clip(_, 0, "
+            "6)', 'relu tanh', 't = exp(_); mul(t, _)'.\nRules are described in docs/ANALYSIS.md; "
+            "examples/rules has some.\n\nExit code with --verify: " VERDICT_CODES ";\n"
             "0 and 4 write the file."
 };

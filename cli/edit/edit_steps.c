@@ -175,7 +175,7 @@ static fac_status bind_step(edit_context *c, const char *text, const fac_graph *
     const char *size;
     fac_status s = cut(text, strrchr(text, '='), "NAME=SIZE", &name, &size, err);
     const long long x = s ? 0 : strtoll(size, &end, 10);
-    if (!s && (end == size || *end || x < 0)) s = edit_fail(err, "\"%s\" is no size", size);
+    if (!s && (end == size || *end || x < 0)) s = edit_fail(err, "\"%s\" is not a size", size);
     if (!s) s = fac_graph_bound(g, name, x, out, err);
     if (!s) SAY(c, "%s is now %lld", name, x);
     free(name);
@@ -186,7 +186,7 @@ static fac_status batch_step(edit_context *c, const char *text, const fac_graph 
                              fac_error *err) {
     char *end;
     const long long x = strtoll(text, &end, 10);
-    if (end == text || *end || x < 1) return edit_fail(err, "\"%s\" is no batch size", text);
+    if (end == text || *end || x < 1) return edit_fail(err, "\"%s\" is not a batch size", text);
     fac_dims first = { 0 };
     if (fac_graph_inputs(g)) first = fac_value_type(fac_graph_input(g, 0)).dims;
     if (first.n && first.d[0] >= 0 && first.d[0] != x)
@@ -229,7 +229,7 @@ static fac_status strip_step(edit_context *c, const char *text, const fac_graph 
     int n = 0;
     const long long least = strtoll(text, &end, 10);
     if (end == text || *end || least < 1)
-        return edit_fail(err, "\"%s\" is no number of elements", text);
+        return edit_fail(err, "\"%s\" is not a number of elements", text);
     const fac_status s = fac_graph_stripped(g, least, &n, out, err);
     return changed(c, s, n, "stripped", "tensor");
 }

@@ -12,7 +12,7 @@ fac_status edit_tensor(edit_context *c, const char *text, const fac_graph *g, fa
                        fac_error *err) {
     const char *equals = strchr(text, '=');
     fac_tensor *t = NULL;
-    if (!equals || equals == text) return edit_fail(err, "\"%s\" is no NAME=FILE", text);
+    if (!equals || equals == text) return edit_fail(err, "\"%s\" is not NAME=FILE", text);
     char *name = strndup(text, (size_t)(equals - text));
     fac_status s = name ? tensor_load(equals + 1, &t, err) : edit_fail(err, "out of memory");
     if (!s) s = fac_graph_tensor_set(g, name, t, out, err);
@@ -102,7 +102,7 @@ fac_status edit_append(edit_context *c, const char *text, const fac_graph *g, fa
     for (int k = 1; k < n && !s; k++) {
         char *equals = strchr(all[k], '=');
         if (!equals)
-            s = edit_fail(err, "\"%s\" is no OUTPUT=INPUT", all[k]);
+            s = edit_fail(err, "\"%s\" is not OUTPUT=INPUT", all[k]);
         else {
             *equals = 0;
             from[k - 1] = all[k];
@@ -134,7 +134,7 @@ static fac_status read_ends(const char *text, size_t length, ends *e, fac_error 
     char *copy = strndup(text, length), *arrow = copy ? strstr(copy, "->") : NULL;
     fac_status s = !copy   ? edit_fail(err, "out of memory")
                    : arrow ? FAC_OK
-                           : edit_fail(err, "\"%s\" is no FROM,...->TO,...", copy);
+                           : edit_fail(err, "\"%s\" is not FROM,...->TO,...", copy);
     if (!s) {
         *arrow = 0;
         e->in = edit_split(copy, ',', &e->nin);
@@ -163,7 +163,7 @@ fac_status edit_other_part(edit_context *c, const char *text, const fac_graph *g
     const char *equals = strchr(text, '=');
     ends e = { 0 };
     model m = { 0 };
-    if (!equals) return edit_fail(err, "\"%s\" is no FROM,...->TO,...=MODEL", text);
+    if (!equals) return edit_fail(err, "\"%s\" is not FROM,...->TO,...=MODEL", text);
     fac_status s = read_ends(text, (size_t)(equals - text), &e, err);
     if (!s) s = load(equals + 1, &m, err);
     if (!s)

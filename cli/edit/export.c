@@ -10,23 +10,24 @@ static struct {
     bool json, problem, qonnx;
 } o;
 static const option options[] = {
-    { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to" },
+    { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to write the model" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE",
-      "for zoo:NAME: .safetensors, .pth, .npz; without it they are random" },
+      "of zoo:NAME: .safetensors, .pth, .npz; without it they are random" },
     LINK_ROOT_OPTION,
     { "--opset", OPTION_INT, &o.opset, "N",
-      "13 to 26; default 18, or the next one that has every op", "[13, 26]" },
-    { "--batch", OPTION_INT, &o.batch, "N", "a fixed batch size instead of an open one",
+      "opset of the file, 13 to 26; default 18, or the next one that has every op", "[13, 26]" },
+    { "--batch", OPTION_INT, &o.batch, "N", "fix the batch size; default: it stays open",
       OPTION_COUNT },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
+      "sizes of an input: x=1x3x224x224; may be repeated" },
     { "--problem", OPTION_FLAG, &o.problem, NULL,
       "MODEL is one op: 'softmax(f32[2,5]) axis=1', with random weights" },
     { "--qonnx", OPTION_FLAG, &o.qonnx, NULL,
-      "a network of few bits in QONNX's BipolarQuant, MultiThreshold and Quant" },
-    { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
+      "write a network of few bits with QONNX's BipolarQuant, MultiThreshold and Quant" },
+    { "--seed", OPTION_INT, &o.seed, "S", "seed of random weights; default 0" },
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
-      "memory this process may take, such as 2G" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+      "most memory that this process may take, such as 2G" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -113,14 +114,17 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_export = { .name = "export",
-                           .summary = "a model as an ONNX file",
-                           .usage = "facula export MODEL -o FILE.onnx [options]",
-                           .options = options,
-                           .run = run,
-                           .more =
-                               "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes "
-                               "it.  What trains is left out: dropout is off,\n"
-                               "batch norm uses its running statistics.  More than 2 GiB of "
-                               "parameters go to FILE.onnx.data, which has to stay\n"
-                               "beside the model.  `facula op --onnx` lists how each op is said." };
+const verb verb_export = {
+    .name = "export",
+    .summary = "write a model as an ONNX file",
+    .usage = "facula export MODEL -o FILE.onnx [options]",
+    .options = options,
+    .examples =
+        "export zoo:resnet50 --weights resnet50.safetensors -o resnet50.onnx\nexport model.txt -o "
+        "model.onnx --opset 20\nexport --problem 'softmax(f32[2,5]) axis=1' -o softmax.onnx",
+    .run = run,
+    .more = "MODEL is zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  What is for "
+            "training alone is\nleft out: dropout is off, and batch norm uses its running "
+            "statistics.  More than 2 GiB of parameters\ngo to FILE.onnx.data, which has to stay "
+            "beside the model.  `facula op --onnx` prints how each op is\nspelled."
+};

@@ -7,11 +7,13 @@ static struct {
     const char *output, *rest;
     bool json;
 } o;
-static const option options[] = { { "-o", OPTION_OUT, &o.output, "FILE.fac", "where to" },
-                                  { "--rest", OPTION_TEXT, &o.rest, "int8|float",
-                                    "weights of layers without levels; default float" },
-                                  { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-                                  { 0 } };
+static const option options[] = {
+    { "-o", OPTION_OUT, &o.output, "FILE.fac", "where to write the packed file" },
+    { "--rest", OPTION_TEXT, &o.rest, "int8|float",
+      "weights of layers without levels; default float" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
+    { 0 }
+};
 
 static int report(const fac_packing *p, double bytes) {
     char file[32], before[32];
@@ -56,16 +58,14 @@ static int run(list args) {
 
 const verb verb_pack = {
     .name = "pack",
-    .summary = "a network of few bits as a packed file",
+    .summary = "write a network of few bits as a packed file",
     .options = options,
+    .examples =
+        "pack runs/bits/model.onnx -o bits.fac\npack runs/bits/model.onnx -o bits.fac --rest int8",
     .run = run,
     .usage = "facula pack MODEL -o FILE.fac",
-    .more =
-        "MODEL: an ONNX file whose weights have 1 to 3 bits, that is at most 8 levels in a filter "
-        "that are\n"
-        "sums of +-v_j, such as those that `facula train --quantize` leaves; or a packed file, "
-        "of 1 to 4\n"
-        "bits.  The result is a model for every verb: weights are planes of bits with their "
-        "levels,\n"
-        "activations are quantized as before."
+    .more = "MODEL is an ONNX file whose weights have 1 to 3 bits, that is at most 8 levels in a "
+            "filter that are\nsums of +-v_j, such as those that `facula train --quantize` leaves; "
+            "or a packed file, of 1 to 4 bits.\nThe result is a model for every verb: weights are "
+            "planes of bits with their levels, activations are\nquantized as before."
 };

@@ -20,39 +20,43 @@ static struct {
 } o = { .samples = 100 };
 
 static const option options[] = {
-    { "--scheme", OPTION_TEXT, &o.scheme, "NAME", "what numbers become: see below" },
+    { "--scheme", OPTION_TEXT, &o.scheme, "NAME", "what numbers become; needed, see below" },
     { "-o", OPTION_OUT, &o.out, "FILE",
-      "the ONNX or GGUF file that is written; of lq:wWaA also FILE.fac" },
+      "the ONNX or GGUF file to write; of lq:wWaA also FILE.fac" },
     { "--data", OPTION_TEXT, &o.data, "DIR",
       "samples: a folder of photos, .npy, .npz or .pb; with --set, where the data set is" },
     { "--set", OPTION_TEXT, &o.set, "NAME",
-      "a data set with labels (`facula help train`): accuracy before and after" },
-    { "--samples", OPTION_INT, &o.samples, "N", "so many at most are run; default 100",
+      "a data set with labels (`facula help train`): print the accuracy before and after" },
+    { "--samples", OPTION_INT, &o.samples, "N", "run at most N samples; default 100",
       OPTION_COUNT },
     { "--calibrate", OPTION_TEXT, &o.calibrate, "HOW",
       "ranges of activations: minmax (default), percentile or entropy" },
     { "--percentile", OPTION_REAL, &o.percentile, "P",
-      "of numbers that stay inside; default 99.999", "(50, 100]" },
-    { "--activations", OPTION_TEXT, &o.activations, "u8|i8", "their type; default u8" },
+      "with --calibrate percentile: of numbers that stay inside, in percent; default 99.999",
+      "(50, 100]" },
+    { "--activations", OPTION_TEXT, &o.activations, "u8|i8", "type of activations; default u8" },
     { "--per-tensor", OPTION_FLAG, &o.per_tensor, NULL,
-      "one scale for a weight instead of one for each output channel" },
+      "one scale per weight instead of one per output channel" },
     { "--reduce-range", OPTION_FLAG, &o.reduce_range, NULL,
       "weights of 7 bits, for other runtimes on processors without VNNI" },
     { "--even", OPTION_FLAG, &o.even, NULL,
-      "of lq:wWaA: levels of activations lie evenly; faster on AVX-512 and AVX2" },
+      "of lq:wWaA: even levels of activations; faster on AVX-512 and AVX2" },
     { "--rest", OPTION_TEXT, &o.rest, "int8|float",
       "of lq:wWaA: weights of the first and the last layer; default float" },
     { "--sweep", OPTION_FLAG, &o.sweep, NULL,
-      "of lq:wWaA: what each layer loses alone at 1 to 4 bits; -o FILE.svg or .png: a chart" },
+      "of lq:wWaA: print what each layer alone loses at 1 to 4 bits; with -o FILE.svg or .png also "
+      "a chart" },
     { "--histograms", OPTION_OUT, &o.histograms, "FILE",
-      "of lq:wWaA: a .svg or .png of weights and activations with their levels and thresholds" },
+      "of lq:wWaA: draw weights and activations with their levels and thresholds to a .svg or "
+      ".png" },
     { "--keep", OPTION_LIST, &o.keep, "PATTERN",
-      "layers that stay floats: names, modules, op:conv2d, kind:Linear; * for any text" },
-    { "--opset", OPTION_INT, &o.opset, "N", "of the file, 13 to 26; default 18", "[13, 26]" },
+      "layers that stay floats: names, modules, op:conv2d or kind:Linear; * stands for any text; "
+      "may be repeated" },
+    { "--opset", OPTION_INT, &o.opset, "N", "opset of the file, 13 to 26; default 18", "[13, 26]" },
     INPUT_OPTIONS(o.input),
     LINK_ROOT_OPTION,
     DEVICE_OPTIONS(o.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -359,19 +363,22 @@ static int run(list args) {
 static void schemes(void) {
     printf("\nschemes\n");
     for (int k = 0; fac_integers_scheme(k); k++)
-        printf("  %-14s %s\n", fac_integers_scheme(k), fac_integers_about(k));
+        help_row(fac_integers_scheme(k), 14, fac_integers_about(k));
     gguf_schemes();
 }
 
 const verb verb_quantize = {
     .name = "quantize",
-    .summary = "a model with smaller numbers: integers of 8 or 4 bits, or levels of 1 to 4 bits",
+    .summary = "store a model in integers of 8 or 4 bits, or in levels of 1 to 4 bits",
     .usage = "facula quantize MODEL --scheme NAME -o FILE [--data DIR] [options]",
     .options = options,
+    .examples = "quantize model.onnx --scheme int8:static --data photos -o int8.onnx\nquantize "
+                "runs/first --scheme lq:w2a2 --set mnist --data data/mnist -o bits.onnx\nquantize "
+                "model.gguf --scheme q4_0 -o small.gguf",
     .run = run,
     .list = schemes,
-    .more = "MODEL: FILE.onnx, zoo:NAME, or the --out folder of a training.  The result is an\n"
-            "ONNX file that any runtime runs; the table shows what each layer costs: signal to\n"
-            "error of its weights and of what later layers read.  A layer with few dB is one for\n"
-            "--keep."
+    .more = "MODEL is FILE.onnx, zoo:NAME, or the --out folder of a training.  The result is an "
+            "ONNX file that any\nruntime runs.  The table shows what each layer costs: the ratio "
+            "of signal to error of its weights and\nof what later layers read, in dB.  A layer "
+            "with few dB is one for --keep."
 };

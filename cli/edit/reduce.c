@@ -19,20 +19,23 @@ static struct {
 } o = { .timeout = 60 };
 static const option options[] = {
     { "--check", OPTION_TEXT, &o.check, "CMD",
-      "shell command; {} in it is the model's file; exit status 0: still interesting" },
+      "shell command, in which {} is the model's file; exit status 0: the model is still "
+      "interesting" },
     { "-o", OPTION_OUT, &o.output, "OUT",
-      "the smallest model so far, at any time; default: reduced.onnx" },
+      "where to write the smallest model so far; default reduced.onnx" },
     { "--max-runs", OPTION_INT, &o.max_runs, "N",
-      "of the command; default: until nothing can be taken away", OPTION_COUNT },
+      "how often to run the command; default: until nothing can be taken away", OPTION_COUNT },
     { "--timeout", OPTION_REAL, &o.timeout, "S",
-      "seconds of one run; it counts as failed then; default 60", "(0, inf)" },
-    { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
+      "seconds after which a run counts as failed; default 60", "(0, inf)" },
+    { "--seed", OPTION_INT, &o.seed, "S", "seed of random weights; default 0" },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
+      "sizes of an input: x=1x3x224x224; may be repeated" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
-    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "let the command's output through, to stderr" },
-    { "--quiet", OPTION_FLAG, &o.quiet, NULL, "no progress" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL,
+      "pass the command's output on, to standard error" },
+    { "--quiet", OPTION_FLAG, &o.quiet, NULL, "print no progress" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -243,13 +246,12 @@ static int run(list args) {
 
 const verb verb_reduce = {
     .name = "reduce",
-    .summary = "shrinks a model as long as a command succeeds",
+    .summary = "shrink a model as long as a command succeeds",
     .usage = "facula reduce MODEL --check CMD [-o OUT] [options]",
     .options = options,
+    .examples = "reduce model.onnx --check '! facula run {} --random' -o small.onnx",
     .run = run,
-    .more = "Takes away nodes, inputs, outputs and attributes, shrinks sizes and simplifies "
-            "weights, in smaller and smaller steps,\n"
-            "until no single step is left that keeps CMD's exit status 0.  OUT is the best model "
-            "so far whenever the search is stopped.\n"
-            "Example: facula reduce model.onnx --check '! facula run {} --random' -o small.onnx"
+    .more = "Nodes, inputs, outputs and attributes are taken away, sizes shrunk and weights "
+            "simplified, in smaller\nand smaller steps, until no single step is left that keeps "
+            "CMD's exit status 0.  OUT is the best model\nso far whenever the search is stopped."
 };

@@ -11,40 +11,45 @@ static struct {
     bool pad, best, json;
 } o;
 static const option options[] = {
-    { "-o", OPTION_OUT, &o.output, "FILE.onnx", "where to; without it only the report is made" },
-    { "--max-m", OPTION_INT, &o.m, "M",
-      "rows of a product: at most so many (a convolution's output channels)", OPTION_COUNT },
-    { "--max-n", OPTION_INT, &o.n, "N", "columns (a convolution's output positions)",
+    { "-o", OPTION_OUT, &o.output, "FILE.onnx",
+      "where to write the model; without it only the report is printed" },
+    { "--max-m", OPTION_INT, &o.m, "M", "most rows of a product (a convolution's output channels)",
       OPTION_COUNT },
-    { "--max-k", OPTION_INT, &o.k, "K", "depth (a convolution's channels times taps)",
-      OPTION_COUNT },
+    { "--max-n", OPTION_INT, &o.n, "N",
+      "most columns of a product (a convolution's output positions)", OPTION_COUNT },
+    { "--max-k", OPTION_INT, &o.k, "K",
+      "most terms of a product (a convolution's channels times taps)", OPTION_COUNT },
     { "--target", OPTION_TEXT, &o.target, "FILE.json",
       "limits, alignment, memory, types and rates of a device: see below" },
     { "--mode", OPTION_TEXT, &o.mode, "MODE",
-      "unroll (default): each tile a node; function: tiles of results are calls; loop: "
-      "equal tiles are loops; schedule: the model stays, the tiles are listed as JSON" },
+      "unroll (default): each tile is a node; function: tiles of results are calls; loop: equal "
+      "tiles are loops; schedule: the model stays, the tiles are listed as JSON" },
     { "--sum", OPTION_TEXT, &o.sum, "HOW",
-      "along K: chain (default; each product adds to the last one), tree or sum" },
+      "how to add along K: chain (default; each product adds to the last one), tree or sum" },
     { "--conv", OPTION_TEXT, &o.conv, "HOW",
-      "patches (default; K is channels times taps) or taps (a product for each)" },
+      "how convolutions become products: patches (default; K is channels times taps) or taps (a "
+      "product for each)" },
     { "--pad", OPTION_FLAG, &o.pad, NULL,
-      "zeros after the end: equal tiles, or the target's multiples, not smaller ones" },
+      "add zeros after the end: tiles are equal, or the target's multiples, and not smaller" },
     { "--best", OPTION_FLAG, &o.best, NULL,
-      "for each product the tiles that take the least time by the target's rates" },
+      "choose for each product the tiles that take the least time by the target's rates" },
     { "--only", OPTION_TEXT, &o.only, "NAME",
-      "these layers alone: names as any view prints them, modules, op:gemm, kind:Linear, with "
-      "commas" },
+      "only these layers, separated by commas: their names in any view, modules, op:gemm or "
+      "kind:Linear" },
     { "--gemm", OPTION_TEXT, &o.gemm, "MxNxK",
       "instead of a model: one product, with random weights" },
-    { "--seed", OPTION_INT, &o.seed, "S", "of random weights" },
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
-    { "--opset", OPTION_INT, &o.opset, "N", "of FILE.onnx", "[13, 26]" },
+    { "--seed", OPTION_INT, &o.seed, "S", "seed of random weights; default 0" },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim of the inputs; default 1",
+      OPTION_COUNT },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
+      "sizes of an input: x=1x3x224x224; may be repeated" },
+    { "--opset", OPTION_INT, &o.opset, "N", "opset of FILE.onnx, 13 to 26; default 18",
+      "[13, 26]" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
-      "memory this process may take, such as 2G" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+      "most memory that this process may take, such as 2G" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -138,15 +143,16 @@ static int run(list args) {
 
 const verb verb_tile = {
     .name = "tile",
-    .summary = "a model whose matrix products fit a unit of limited size",
+    .summary = "cut the matrix products of a model for a unit of limited size",
     .usage = "facula tile MODEL --max-m M --max-n N --max-k K [-o OUT.onnx] [options]",
     .options = options,
+    .examples =
+        "tile model.onnx --max-m 64 --max-n 64 --max-k 64 -o tiled.onnx\ntile model.onnx --target "
+        "unit.json --best --json\ntile --gemm 196x256x512 --max-m 32 --max-n 32 --max-k 128",
     .run = run,
     .list = tile_device_keys,
     .more = "Products of linear, gemm, matmul, attention and recurrent cells, and convolutions as "
-            "products of weights and\n"
-            "patches, become products of at most M x N x K in ordinary ONNX nodes; weights are cut "
-            "in the file.  `facula\n"
-            "verify MODEL OUT.onnx` proves that both are the same.  docs/ANALYSIS.md tells what "
-            "the report means."
+            "products of\nweights and patches, become products of at most M x N x K in ordinary "
+            "ONNX nodes; weights are cut in\nthe file.  `facula verify MODEL OUT.onnx` proves that "
+            "both are the same.  docs/ANALYSIS.md tells what\nthe report means."
 };

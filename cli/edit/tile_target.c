@@ -42,7 +42,7 @@ enum { KEYS = sizeof keys / sizeof *keys, LONGEST = 1 << 20 };
 
 void tile_device_keys(void) {
     printf("\nA target file is a JSON object; all keys are optional:\n");
-    for (int k = 0; k < KEYS; k++) printf("  %-17s %s\n", keys[k].name, keys[k].help);
+    for (int k = 0; k < KEYS; k++) help_row(keys[k].name, 17, keys[k].help);
 }
 
 /* ---- values ---- */
@@ -121,7 +121,7 @@ static int rate(const char *path, const char *name, double cycles, double clock,
     const char *cycle = time ? "cycles" : "per_cycle";
     const char *second = time ? "seconds" : "per_second";
     if (*to > 0)
-        return fail_text("%s: \"%s_%s\" and \"%s_%s\": one of them is enough", path, name, cycle,
+        return fail_text("%s: \"%s_%s\" and \"%s_%s\": give only one of them", path, name, cycle,
                          name, second);
     if (!(clock > 0)) return fail_text("%s: \"%s_%s\" needs \"clock_hz\"", path, name, cycle);
     *to = time ? cycles / clock : cycles * clock;
@@ -136,7 +136,7 @@ static int read_object(const char *path, const cJSON *object, tile_device *d) {
         if (k == KEYS)
             return fail_text("%s: there is no \"%s\"; `facula help tile` lists the keys", path,
                              v->string);
-        if (seen[k]) return fail_text("%s: \"%s\" stands there twice", path, v->string);
+        if (seen[k]) return fail_text("%s: \"%s\" is there twice", path, v->string);
         seen[k] = true;
         const int code = read_value(path, &keys[k], v, d);
         if (code) return code;

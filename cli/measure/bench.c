@@ -17,26 +17,27 @@ static struct {
 
 static const option options[] = {
     JOB_OPTIONS(o.job),
-    { "--solver", OPTION_TEXT, &o.job.solver, "NAME", "only this solver, for the nodes of its op" },
+    { "--solver", OPTION_TEXT, &o.job.solver, "NAME",
+      "use this solver alone, for the nodes of its op" },
     { "--verify", OPTION_FLAG, &o.verify, NULL, "check the result against the reference kernels" },
-    { "--profile", OPTION_FLAG, &o.profile, NULL, "time of each step (more: facula profile)" },
-    { "--memory", OPTION_FLAG, &o.memory, NULL, "what the device holds memory for" },
+    { "--profile", OPTION_FLAG, &o.profile, NULL,
+      "print the time of each step (`facula profile` prints more)" },
+    { "--memory", OPTION_FLAG, &o.memory, NULL, "print what the device holds memory for" },
     { "--seconds", OPTION_REAL, &o.seconds, "S",
-      "how long to measure, 10,000 runs at most; default 2", "(0, inf)" },
-    { "--runs", OPTION_INT, &o.runs, "N", "exactly so many runs instead", "[1, 10000]" },
+      "seconds to measure, for 10,000 runs at most; default 2", "(0, inf)" },
+    { "--runs", OPTION_INT, &o.runs, "N", "measure exactly N runs instead", "[1, 10000]" },
     { "--callers", OPTION_INT, &o.callers, "N",
-      "throughput: N threads run it at once, each run on one thread", "[1, 256]" },
+      "measure throughput: N threads run the model at once, each run on one thread", "[1, 256]" },
     { "--against", OPTION_TEXT, &o.against, "MODEL",
-      "both in turn, layer by layer, medians: "
-      "what few bits are worth" },
+      "compare with this model, in turn, by the medians of each layer: what few bits are worth" },
     { "--serve", OPTION_FLAG, &o.serve, NULL,
-      "measure what each line of standard input asks for, see below" },
+      "measure what each line of standard input asks for: see below" },
     DEVICE_OPTIONS(o.job.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
-enum { RUNS = 10000 }; /* also the most that --runs takes, as the options say */
+enum { RUNS = 10000 }; /* also the most that --runs takes */
 
 /* A run is over when its results are there. */
 static fac_status run_and_wait(job *j, fac_error *err) {
@@ -269,18 +270,18 @@ static int run(list args) {
 
 const verb verb_bench = {
     .name = "bench",
-    .summary = "times a model or one problem",
+    .summary = "time a model or one problem",
     .usage = "facula bench MODEL|PROBLEM [options]",
     .options = options,
+    .examples = "bench model.onnx --batch 8 --threads 1\nbench zoo:resnet50 --train --precision "
+                "bf16\nbench 'gemm(f32[512,256], f32[256,1024])' --solver gemm/gemm --verify",
     .run = run,
     .more = "PROBLEM is one line such as\n  'conv2d(f32[8,64,56,56], f32[64,64,3,3], f32[64]) "
-            "pad=1,1,1,1 {relu}'\n"
-            "and its operands after the first are parameters: packed once, as in a network, where "
-            "optional\nresults are not made either (--inputs: neither holds).  `facula op` lists "
-            "the ops,\n`facula devices` the solvers.\n"
-            "--serve reads lines `BATCH PRECISION infer|train SECONDS [IN.npy OUT.npy]`, keeps a "
-            "program for each, and answers\n"
-            "with a line of JSON: what bench/gpu_networks.py asks in turn with PyTorch.  IN.npy "
-            "becomes the input of this and\n"
-            "later runs of the program; the first output of a run goes to OUT.npy."
+            "pad=1,1,1,1 {relu}'\nIts operands after the first are parameters, as in a network: "
+            "they are prepacked once, and results\nthat are optional are not made.  With --inputs "
+            "all operands are inputs and all results are made.\n`facula op` lists the ops, `facula "
+            "devices` the solvers.\n\n--serve reads lines BATCH PRECISION infer|train SECONDS "
+            "[IN.npy OUT.npy], keeps a program for each,\nand answers with a line of JSON; "
+            "bench/gpu_networks.py asks so, in turn with PyTorch.  IN.npy becomes\nthe input of "
+            "this run and of later ones of the program; the first output of a run goes to OUT.npy."
 };

@@ -71,7 +71,7 @@ int bench_callers(const job *j, int n, double seconds, bool json) {
         if (all[k].started) pthread_join(all[k].thread, NULL);
         if (!code && !all[k].out) code = fail_text("out of memory");
         if (!code && !all[k].started)
-            code = fail_text("the system gives no thread for caller %d of %d", k + 1, n);
+            code = fail_text("cannot start a thread for caller %d of %d", k + 1, n);
         if (!code && all[k].status) code = fail(&all[k].err);
         if (all[k].seconds > 0) rate += (double)all[k].runs / all[k].seconds;
         busy += all[k].seconds;

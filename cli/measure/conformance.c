@@ -17,16 +17,16 @@ static struct {
 } o = { .rtol = 1e-3, .atol = 1e-7, .every = 1 };
 
 static const option options[] = {
-    { "--rtol", OPTION_REAL, &o.rtol, "X", "relative tolerance; default 1e-3, as onnx's own runner",
-      "[0, inf)" },
+    { "--rtol", OPTION_REAL, &o.rtol, "X",
+      "relative tolerance; default 1e-3, as in onnx's own runner", "[0, inf)" },
     { "--atol", OPTION_REAL, &o.atol, "X", "absolute tolerance; default 1e-7", "[0, inf)" },
-    { "--every", OPTION_INT, &o.every, "N", "only each N-th case", "[1, 1000000]" },
+    { "--every", OPTION_INT, &o.every, "N", "run only each N-th case", "[1, 1000000]" },
     LINK_ROOT_OPTION,
-    { "--quiet", OPTION_FLAG, &o.quiet, NULL, "only failures and totals" },
+    { "--quiet", OPTION_FLAG, &o.quiet, NULL, "print only failures and totals" },
     { "--reexport", OPTION_FLAG, &o.reexport, NULL,
-      "write each model again as `facula export` does, and run that" },
+      "write each model again as `facula export` does, and run the result" },
     DEVICE_OPTIONS(o.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -359,9 +359,11 @@ static int run(list args) {
 
 const verb verb_conformance = {
     .name = "conformance",
-    .summary = "runs ONNX backend-test folders",
+    .summary = "run ONNX's backend tests from their folders",
     .usage = "facula conformance DIR... [options]",
     .options = options,
+    .examples = "conformance onnx/backend/test/data/node --quiet\nconformance "
+                "onnx/backend/test/data --device opencl --every 10",
     .run = run,
-    .more = "Every folder below DIR with a model.onnx is a case; exit code 1 if any failed."
+    .more = "Every folder below DIR that has a model.onnx is a case.  Exit code 1: a case failed."
 };

@@ -125,7 +125,9 @@ static cJSON *backend_json(const fac_backend *b, opencl_platforms *seen) {
 }
 
 static struct { bool json; } o;
-static const option options[] = { { "--json", OPTION_FLAG, &o.json, NULL, "for machines" }, { 0 } };
+static const option options[] = {
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" }, { 0 }
+};
 
 static int devices_json(void) {
     cJSON *root = cJSON_CreateObject(), *all = cJSON_AddArrayToObject(root, "backends");
@@ -157,15 +159,15 @@ static int devices(list args) {
 }
 const verb verb_devices = {
     .name = "devices",
-    .summary = "where programs can run, what is known of the devices, and their solvers",
+    .summary = "list where programs can run, what is known of the devices, and their solvers",
     .usage = "facula devices [--json]",
     .options = options,
+    .examples = "devices\ndevices --json",
     .run = devices,
-    .more = "--device takes the names on the left, and opencl:NAME, a part of the name of a "
-            "device, its vendor or platform.\n"
-            "A path is a faster way that an extension of OpenCL promises; it is taken when a probe "
-            "of it gave the right\n"
-            "numbers.  Compiled kernels are kept in ~/.cache/facula/opencl (XDG_CACHE_HOME moves "
-            "it), at most 256 MB;\n"
-            "FACULA_CACHE names another folder, and when it is empty, none."
+    .more =
+        "--device takes the names on the left, and opencl:NAME, where NAME is a part of the name "
+        "of a device,\nof its vendor or of its platform.  A path is a faster way that an extension "
+        "of OpenCL promises; it is\ntaken where a probe of it gave the right numbers.\n\nCompiled "
+        "kernels are kept in ~/.cache/facula/opencl, at most 256 MB; XDG_CACHE_HOME moves "
+        "the\nfolder, FACULA_CACHE names another one, and when it is empty, none are kept."
 };

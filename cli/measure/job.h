@@ -15,19 +15,29 @@ typedef struct job_options {
     bool train, inputs;
 } job_options;
 #define JOB_OPTIONS(o)                                                                             \
-    { "--batch",   OPTION_INT, &(o).batch, "N", "size of the first open dim of each input",        \
+    { "--batch",                                                                                   \
+      OPTION_INT,                                                                                  \
+      &(o).batch,                                                                                  \
+      "N",                                                                                         \
+      "size of the first open dim of each input; default 1",                                       \
       OPTION_COUNT },                                                                              \
-        { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },  \
-        { "--weights", OPTION_TEXT, &(o).weights, "FILE", "for zoo:NAME; random without" },        \
+        { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS",                                        \
+          "sizes of an input: x=1x3x224x224; may be repeated" },                                   \
+        { "--weights", OPTION_TEXT, &(o).weights, "FILE",                                          \
+          "of zoo:NAME; without it they are random" },                                             \
         LINK_ROOT_OPTION, { "--precision", OPTION_TEXT, &(o).precision, "NAME", PRECISION_HELP },  \
         { "--train", OPTION_FLAG, &(o).train, NULL,                                                \
-          "a training step (cross entropy, Adam) of a classifier, on random labels" },             \
-        { "--recompute", OPTION_REAL, &(o).recompute, "SHARE", "with --train: as in facula train", \
+          "measure a training step of a classifier (cross entropy, Adam, random labels)" },        \
+        { "--recompute",                                                                           \
+          OPTION_REAL,                                                                             \
+          &(o).recompute,                                                                          \
+          "SHARE",                                                                                 \
+          "with --train: the share of the forward values that is kept, as in `facula train`",      \
           "(0, 1)" },                                                                              \
         { "--inputs", OPTION_FLAG, &(o).inputs, NULL,                                              \
-          "all operands of a problem are inputs, as if computed in each run" },                    \
+          "take all operands of a problem as inputs, as if each run computed them" },              \
     {                                                                                              \
-        "--seed", OPTION_INT, &(o).seed, "S", "of the random inputs"                               \
+        "--seed", OPTION_INT, &(o).seed, "S", "seed of the random inputs; default 0"               \
     }
 
 typedef struct job {

@@ -21,8 +21,8 @@ bool job_is_language(const char *what) {
 /* Options that say nothing of a step of decoding are refused. */
 static int check(const verb *v, const job_options *o) {
     if (o->train || o->batch || o->shapes.n || o->weights || o->solver || o->inputs)
-        return usage_error(v, "of a language model a step of one token is measured: it goes "
-                              "without --train, --batch, --shape, --weights, --solver, --inputs");
+        return usage_error(v, "of a language model a step of one token is measured: without "
+                              "--train, --batch, --shape, --weights, --solver and --inputs");
     return EXIT_OK;
 }
 

@@ -97,20 +97,21 @@ static struct {
 } o;
 static const option options[] = {
     { "--onnx", OPTION_FLAG, &o.onnx, NULL,
-      "how ONNX files say each op, and from which opset on it is written" },
+      "print how ONNX files spell each op, and from which opset on it is written" },
     { "--cases", OPTION_FLAG, &o.cases, NULL,
-      "problems to try the ops with: name, lowest and highest number, problem" },
+      "print problems to try the ops with: name, lowest and highest number, problem" },
     { "--support", OPTION_FLAG, &o.support, NULL,
-      "how many of those problems each device does with kernels of its own" },
-    { "--device", OPTION_TEXT, &o.device, "NAME", "for --support, beside the cpu; default opencl" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+      "print how many of those problems each device solves with kernels of its own" },
+    { "--device", OPTION_TEXT, &o.device, "NAME",
+      "with --support: the device beside the cpu; default opencl" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
 static int op(list args) {
     const verb *self = verb_find("op");
     if (o.onnx + o.cases + o.support > 1)
-        return usage_error(self, "one of --onnx, --cases and --support");
+        return usage_error(self, "only one of --onnx, --cases and --support");
     if (o.device && !o.support) return usage_error(self, "--device goes with --support");
     const int wrong = arguments_fit(self, args, 0, 1, "");
     if (wrong) return wrong;
@@ -130,7 +131,8 @@ static int op(list args) {
     return EXIT_OK;
 }
 const verb verb_op = { .name = "op",
-                       .summary = "the operators; one of them in detail",
+                       .summary = "list the operators, or describe one of them in detail",
                        .usage = "facula op [NAME] [options]",
                        .options = options,
+                       .examples = "op\nop conv2d\nop --onnx",
                        .run = op };

@@ -8,7 +8,8 @@ static struct {
 } o;
 
 static const option options[] = { DEVICE_OPTIONS(o.device),
-                                  { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+                                  { "--json", OPTION_FLAG, &o.json, NULL,
+                                    "print JSON, as docs/JSON.md describes" },
                                   { 0 } };
 
 static cJSON *to_json(const fac_device *d, const fac_peaks *p) {
@@ -84,7 +85,7 @@ static int run(list args) {
 #else
     static const char *const isas[] = { "portable", NULL };
 #endif
-    if (args.n) return usage_error(verb_find("peaks"), "peaks takes no arguments");
+    if (args.n) return usage_error(verb_find("peaks"), "it takes no arguments");
     cJSON *root = o.json ? cJSON_CreateObject() : NULL,
           *rows = root ? cJSON_AddArrayToObject(root, "peaks") : NULL;
     int code = EXIT_OK;
@@ -99,13 +100,15 @@ static int run(list args) {
     return json_print(root);
 }
 
-const verb verb_peaks = { .name = "peaks",
-                          .summary = "measures what the machine can do at best",
-                          .usage = "facula peaks [options]",
-                          .options = options,
-                          .run = run,
-                          .more = "Arithmetic in f32 (a multiply-add counts as two), for each "
-                                  "instruction set of the cpu; reading out of each cache\n"
-                                  "and out of memory by all threads; copying; starting all threads "
-                                  "and waiting for them.  `facula profile` compares\n"
-                                  "with these numbers." };
+const verb verb_peaks = {
+    .name = "peaks",
+    .summary = "measure what the machine can do at best",
+    .usage = "facula peaks [options]",
+    .options = options,
+    .examples = "peaks\npeaks --device opencl --json",
+    .run = run,
+    .more = "Measured are: arithmetic in f32 for each instruction set of the cpu, where a "
+            "multiply-add counts as\ntwo operations; reading from each cache and from memory with "
+            "all threads; copying; starting all\nthreads and waiting for them.  `facula profile` "
+            "compares with these numbers."
+};

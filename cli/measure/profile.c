@@ -17,16 +17,19 @@ static struct {
 
 static const option options[] = {
     JOB_OPTIONS(o.job),
-    { "--solver", OPTION_TEXT, &o.job.solver, "NAME", "only this solver, for the nodes of its op" },
-    { "--top", OPTION_INT, &o.top, "N", "only the N slowest nodes, slowest first", OPTION_TALLY },
+    { "--solver", OPTION_TEXT, &o.job.solver, "NAME",
+      "use this solver alone, for the nodes of its op" },
+    { "--top", OPTION_INT, &o.top, "N", "print only the N slowest nodes, slowest first",
+      OPTION_TALLY },
     { "--at", OPTION_LIST, &o.at, "NAME",
-      "only steps that do these layers: names, modules, op:conv2d, kind:Conv2d; '*' for any text" },
+      "only steps of these layers: their names in any view, modules, op:conv2d or kind:Conv2d; '*' "
+      "stands for any text" },
     { "--seconds", OPTION_REAL, &o.seconds, "S",
-      "how long to measure, 2,000 runs at most; default 1", "(0, inf)" },
+      "seconds to measure, for 2,000 runs at most; default 1", "(0, inf)" },
     { "--chrome-trace", OPTION_OUT, &o.trace, "FILE",
-      "one run as a trace for chrome://tracing or ui.perfetto.dev" },
+      "write one run as a trace for chrome://tracing or ui.perfetto.dev" },
     DEVICE_OPTIONS(o.job.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -277,25 +280,25 @@ static int run(list args) {
     const int wrong = arguments_fit(verb_find("profile"), args, 1, 1, "which model or problem?");
     if (wrong) return wrong;
     if (o.job.train && o.job.solver)
-        return usage_error(verb_find("profile"), "--train goes without --solver");
+        return usage_error(verb_find("profile"), "--train cannot go with --solver");
     int code = work(&p, args.at[0]);
     profile_free(&p);
     return code;
 }
 
-const verb verb_profile = { .name = "profile",
-                            .summary = "where the time of a run or a training step goes",
-                            .usage = "facula profile MODEL|PROBLEM [options]",
-                            .options = options,
-                            .run = run,
-                            .more = "For each step: time, share, rates, and how far it is from the "
-                                    "machine's peaks (facula peaks).  op/byte: operations\n"
-                                    "for each byte of its operands; \"% roof\": of the best that "
-                                    "this allows, with a where arithmetic is the limit and "
-                                    "m\n"
-                                    "where memory is.  Rates count the multiply-adds of the "
-                                    "definition, so Winograd may pass 100 %; operands that stay "
-                                    "in a\n"
-                                    "cache may, too.\n"
-                                    "Of a language model, a GGUF file or a folder of Hugging Face, "
-                                    "it is a step of decoding: one token after 63 others." };
+const verb verb_profile = {
+    .name = "profile",
+    .summary = "show where the time of a run or a training step goes",
+    .usage = "facula profile MODEL|PROBLEM [options]",
+    .options = options,
+    .examples = "profile model.onnx --top 10\nprofile zoo:resnet50 --train --batch 8\nprofile "
+                "model.onnx --chrome-trace trace.json",
+    .run = run,
+    .more =
+        "For each step: time, share, rates, and how far it is from the machine's peaks (`facula "
+        "peaks`).\nop/byte is operations for each byte of the operands; \"% roof\" is the share of "
+        "the best that this\nallows, with an a where arithmetic is the limit and an m where memory "
+        "is.  Rates count the\nmultiply-adds of the definition, so Winograd may pass 100 %, and so "
+        "may operands that stay in a\ncache.\n\nOf a language model, a GGUF file or a folder of "
+        "Hugging Face, one step of decoding is measured: a\ntoken after 63 others."
+};

@@ -15,22 +15,23 @@ static struct {
 
 static const option options[] = {
     JOB_OPTIONS(o.job),
-    { "--seconds", OPTION_REAL, &o.seconds, "S", "of measuring in each pass; default 0.2",
+    { "--seconds", OPTION_REAL, &o.seconds, "S", "seconds to measure in each pass; default 0.2",
       "(0, inf)" },
-    { "--rounds", OPTION_INT, &o.rounds, "N", "through all candidates; default 2", "[1, 1000]" },
+    { "--rounds", OPTION_INT, &o.rounds, "N", "how many times to measure all candidates; default 2",
+      "[1, 1000]" },
     { "--most", OPTION_INT, &o.most, "N",
-      "candidates of a problem, those of the least estimates; default all that may win",
+      "most candidates of a problem, those with the least estimates; default all that may win",
       "[1, 1000]" },
     { "--merge", OPTION_FLAG, &o.merge, NULL,
-      "the arguments are wisdom files: the best of each to -o" },
-    { "--export", OPTION_FLAG, &o.export, NULL, "what is known for this device, to -o" },
-    { "--list", OPTION_FLAG, &o.list, NULL, "what is known for this device, to read" },
+      "write the best of several wisdom files, the arguments, to -o" },
+    { "--export", OPTION_FLAG, &o.export, NULL, "write what is known for this device to -o" },
+    { "--list", OPTION_FLAG, &o.list, NULL, "print what is known for this device" },
     { "--faster", OPTION_FLAG, &o.faster, NULL,
-      "with --export and --list: only where estimates choose worse" },
-    { "-o", OPTION_OUT, &o.output, "FILE", "for --merge and --export" },
+      "with --export or --list: only where estimates choose worse" },
+    { "-o", OPTION_OUT, &o.output, "FILE", "the file that --merge or --export writes" },
     DEVICE_OPTIONS(o.job.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-    { "--all", OPTION_FLAG, &o.all, NULL, "with --json: the times of all candidates" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
+    { "--all", OPTION_FLAG, &o.all, NULL, "with --json: print the times of all candidates" },
     { 0 }
 };
 
@@ -300,19 +301,18 @@ static int run(list args) {
 
 const verb verb_tune = {
     .name = "tune",
-    .summary = "measures which solvers are fastest here, and remembers them",
+    .summary = "measure which solvers are fastest here, and remember them",
     .usage = "facula tune MODEL|PROBLEM... [options]\n       facula tune --merge FILE... -o FILE\n"
              "       facula tune --export -o FILE | --list [--faster]",
     .options = options,
+    .examples = "tune model.onnx --threads 2\ntune --merge a.wisdom b.wisdom -o both.wisdom\ntune "
+                "--list --faster",
     .run = run,
-    .more = "Runs each model many times, in each pass with other solvers for its nodes, and keeps "
-            "the fastest that are so\n"
-            "twice and whose results are those of the reference kernels, or for other devices than "
-            "the cpu those of the cpu.\n"
-            "What it learns goes to a text file, by device, instruction set, threads and problem: "
-            "--wisdom FILE, else\n"
-            "FACULA_WISDOM, else ~/.local/share/facula/wisdom.  Every program reads it; without it "
-            "the solvers' estimates\n"
-            "decide.  --batch, --precision, --train and --threads matter: tune with those that "
-            "will be used."
+    .more = "Each model is run many times, in each pass with other solvers for its nodes.  Those "
+            "are kept that\nare the fastest twice and whose results are those of the reference "
+            "kernels, or on other devices\nthan the cpu those of the cpu.  What is found goes to a "
+            "text file, by device, instruction set,\nthreads and problem: --wisdom FILE, else "
+            "FACULA_WISDOM, else ~/.local/share/facula/wisdom.  Every\nprogram reads it; without "
+            "it the solvers' estimates decide.\n\n--batch, --precision, --train and --threads "
+            "matter: tune with those that will be used."
 };

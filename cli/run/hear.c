@@ -111,8 +111,9 @@ static int find_states(hearer *h) {
         h->from[i] = -1;
         if (i == h->wave || takes_rate(&t)) continue;
         if (next >= h->noutputs)
-            return fail_text("input %s is no waveform, no rate, and no output carries it on",
-                             input_name(g, i));
+            return fail_text(
+                "input %s is neither a waveform nor a rate, and no output carries it on",
+                input_name(g, i));
         h->from[i] = next++;
     }
     return EXIT_OK;
@@ -129,7 +130,7 @@ int hearer_open(hearer *h, const model *m, fac_device *device, fac_program *prog
                    .noutputs = fac_graph_outputs(g),
                    .only = k ? k->only : NULL };
     if (h->ninputs > HEAR_STATES || h->noutputs > HEAR_STATES || h->noutputs < 1)
-        return fail_text("a model that hears has up to %d inputs and outputs", HEAR_STATES);
+        return fail_text("a model that takes sound has up to %d inputs and outputs", HEAR_STATES);
     h->wave = find_wave(g, k);
     const fac_type t = h->wave < 0 ? (fac_type){ 0 } : fac_value_type(fac_graph_input(g, h->wave));
     const int64_t length = h->wave < 0 ? 0 : wave_length(&t);
@@ -138,7 +139,7 @@ int hearer_open(hearer *h, const model *m, fac_device *device, fac_program *prog
     h->rate = (int)number_in(g, FAC_NOTE_RATE, k ? k->rate : 0);
     if (h->rate < 1 || h->rate > 10000000)
         return fail_text(
-            "the model does not say at which rate it hears: `facula edit --meta " FAC_NOTE_RATE
+            "the model does not state the rate of its sound: `facula edit --meta " FAC_NOTE_RATE
             "=16000` does");
     h->window = number_in(g, FAC_NOTE_WINDOW, k ? k->window : -1);
     if (length > 0) h->window = length;
@@ -182,7 +183,7 @@ void hearer_free(hearer *h) {
 /* ---- one window ---- */
 
 static fac_status no_scores(const hearer *h, fac_error *err) {
-    snprintf(err->text, sizeof err->text, "the first output, %s, is no row of scores",
+    snprintf(err->text, sizeof err->text, "the first output, %s, is not a row of scores",
              fac_graph_output_name(h->m->graph, 0));
     return err->status = FAC_E_SHAPE;
 }

@@ -12,10 +12,12 @@ typedef struct input_options {
 } input_options;
 #define INPUT_OPTIONS(o)                                                                           \
     { "--input", OPTION_LIST, &(o).named, "NAME=FILE",                                             \
-      "an input from .npy, .npz, .pb or a photo" },                                                \
-        { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },  \
-        { "--random", OPTION_FLAG, &(o).random, NULL, "inputs that are not given are random" },    \
-        { "--seed", OPTION_INT, &(o).seed, "S", "of random inputs and weights" },                  \
+      "read an input from .npy, .npz, .pb or a photo; may be repeated" },                          \
+        { "--shape", OPTION_LIST, &(o).shapes, "NAME=DIMS",                                        \
+          "sizes of an input: x=1x3x224x224; may be repeated" },                                   \
+        { "--random", OPTION_FLAG, &(o).random, NULL,                                              \
+          "draw the inputs that are not given at random" },                                        \
+        { "--seed", OPTION_INT, &(o).seed, "S", "seed of random inputs and weights; default 0" },  \
         PHOTO_OPTIONS((o).photo)
 
 /* What --input gives: a name that the file has as an initializer and as an input is an input then.

@@ -21,14 +21,15 @@ static const double slack = 0.15;
 
 static const option options[] = {
     { "--hop", OPTION_REAL, &o.hop, "X",
-      "seconds between looks; default 0.25, or as the model says", "(0, 60]" },
+      "seconds from window to window; default: as the model's metadata say, else 0.25", "(0, 60]" },
     { "--threshold", OPTION_REAL, &o.threshold, "P",
-      "how likely a class must be to be told; default 0.5", "[0, 1]" },
+      "least probability, 0 to 1, of a class that is reported; default 0.5", "[0, 1]" },
     { "--all", OPTION_FLAG, &o.all, NULL,
-      "a line for each look, not only where another class begins" },
-    { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one a line" },
+      "print a line for each window, not only where another class begins" },
+    { "--labels", OPTION_TEXT, &o.labels, "FILE", "names of the classes, one per line" },
     DEVICE_OPTIONS(o.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines: a line for each event" },
+    { "--json", OPTION_FLAG, &o.json, NULL,
+      "print JSON, a line for each event, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -60,12 +61,12 @@ static int understand(job *j) {
     const int code = hearer_open(&j->h, &j->m, j->device, j->program);
     if (code) return code;
     if (j->h.window < 1)
-        return fail_text(
-            "the model does not say how much it hears at once: `facula edit --meta " FAC_NOTE_WINDOW
-            "=SAMPLES` does");
+        return fail_text("the model does not state how much sound it takes at once: `facula edit "
+                         "--meta " FAC_NOTE_WINDOW "=SAMPLES` does");
     if (given && hearer_carries(&j->h))
-        return fail_text("--hop is for models without states: this one hears every %lld samples",
-                         (long long)j->h.hop);
+        return fail_text(
+            "--hop is for models without states: this one takes %lld samples at a time",
+            (long long)j->h.hop);
     const double seconds = given ? o.hop : 0.25;
     j->length = j->h.window;
     j->hop = given || !j->h.hop ? (int64_t)(seconds * j->h.rate + 0.5) : j->h.hop;
@@ -159,7 +160,8 @@ static void *capture(void *job_) {
 static int from_microphone(job *j) {
     pthread_t thread;
     int code = EXIT_OK;
-    if (pthread_create(&thread, NULL, capture, j)) return fail_text("no thread to hear with");
+    if (pthread_create(&thread, NULL, capture, j))
+        return fail_text("cannot start a thread that listens");
     while (!code && !stopped && !atomic_load(&j->over)) {
         const struct timespec nap = { 0, 2000000 };
         code = looks(j, now());
@@ -215,17 +217,17 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_listen = { .name = "listen",
-                           .summary = "says what a model hears in a microphone or a stream",
-                           .usage = "facula listen MODEL [SOURCE] [options]",
-                           .options = options,
-                           .run = run,
-                           .more = "MODEL takes waveforms and says at which rate, as those of "
-                                   "`facula train sound-folder` do.  SOURCE is an ALSA\n"
-                                   "device (default, hw:0), or - for standard input: WAV, or raw "
-                                   "16 bits of one channel at the model's rate.\n"
-                                   "A line is printed where another class begins: when, how "
-                                   "likely, which, and how long the answer took.\n"
-                                   "A model with one score, such as silero-vad's of speech, is "
-                                   "told where that begins and ends; states that\n"
-                                   "it has are carried from one window to the next." };
+const verb verb_listen = {
+    .name = "listen",
+    .summary = "report what a model hears in a microphone or a stream",
+    .usage = "facula listen MODEL [SOURCE] [options]",
+    .options = options,
+    .examples = "listen runs/birds/model.onnx\nlisten model.onnx - --threshold 0.8 < street.wav",
+    .run = run,
+    .more = "MODEL takes waveforms and states their rate, as those of `facula train sound-folder` "
+            "do.  SOURCE is\nan ALSA device (default: hw:0), or - for standard input: WAV, or raw "
+            "16-bit samples of one channel\nat the model's rate.\n\nA line is printed where "
+            "another class begins: when, how likely, which, and how long the answer\ntook.  Of a "
+            "model with one score, such as silero-vad's for speech, beginnings and ends are "
+            "printed.\nA model with states carries them from one window to the next."
+};

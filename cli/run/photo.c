@@ -69,7 +69,7 @@ static int layout(photo_plan *p, const fac_dims *d) {
     const bool first = d->n == 4 && (d->d[1] == 1 || d->d[1] == 3);
     const bool last = d->n == 4 && (d->d[3] == 1 || d->d[3] == 3);
     if (!first && !last && !(d->n == 4 && d->d[1] < 0))
-        return fail_text("the model's input is no image: give its tensor with --input");
+        return fail_text("the model's input is not an image: give its tensor with --input");
     if (first || last) p->how.nhwc = !first;
     return EXIT_OK;
 }
@@ -94,7 +94,7 @@ static int set(photo_plan *p, const char *key, const char *value) {
     const size_t n = strlen(spec);
     snprintf(spec + n, sizeof spec - n, ",%s=%s", key, value);
     const bool one = !strchr(value, '=') && strlen(spec) + 1 < sizeof spec;
-    if (!one) snprintf(err.text, sizeof err.text, "\"%.60s\" is no value", value);
+    if (!one) snprintf(err.text, sizeof err.text, "\"%.60s\" is not a value", value);
     if (!one || fac_preprocess_parse(spec, &p->how, &err)) {
         fprintf(stderr, "facula: --%s: %s (see `facula help run`)\n", key, err.text);
         return EXIT_USAGE;

@@ -12,18 +12,22 @@ typedef struct photo_options {
 
 #define PHOTO_OPTIONS(o)                                                                           \
     { "--preset", OPTION_TEXT, &(o).preset, "SPEC",                                                \
-      "preprocessing of photos, by name or in full (below)" },                                     \
-        { "--size", OPTION_TEXT, &(o).size, "N|HxW", "shorter side becomes N; or scaled to HxW" }, \
-        { "--crop", OPTION_TEXT, &(o).crop, "N|HxW", "then the centre of this size" },             \
-        { "--mean", OPTION_TEXT, &(o).mean, "A[,B,C]", "subtracted from the scaled pixels" },      \
-        { "--std", OPTION_TEXT, &(o).std, "A[,B,C]", "divides them then" },                        \
+      "preprocessing of photos, by name or in full: see below" },                                  \
+        { "--size", OPTION_TEXT, &(o).size, "N|HxW",                                               \
+          "resize: the shorter side to N, or the whole photo to HxW" },                            \
+        { "--crop", OPTION_TEXT, &(o).crop, "N|HxW", "then cut out the centre of this size" },     \
+        { "--mean", OPTION_TEXT, &(o).mean, "A[,B,C]",                                             \
+          "then subtract this from the scaled pixels, one number or one per channel" },            \
+        { "--std", OPTION_TEXT, &(o).std, "A[,B,C]",                                               \
+          "then divide by this, one number or one per channel" },                                  \
         { "--scale", OPTION_TEXT, &(o).scale, "X",                                                 \
-          "multiplies pixels (0..255) first; 1/255 if not given" },                                \
-        { "--bgr", OPTION_FLAG, &(o).bgr, NULL, "blue first" },                                    \
+          "before that, multiply pixels (0..255) by this; default 1/255" },                        \
+        { "--bgr", OPTION_FLAG, &(o).bgr, NULL, "channels in the order blue, green, red" },        \
         { "--layout", OPTION_TEXT, &(o).layout, "nchw|nhwc",                                       \
-          "instead of what the model's input says" },                                              \
+          "order of the dims; default: what the model's input says" },                             \
     {                                                                                              \
-        "--interpolation", OPTION_TEXT, &(o).interpolation, "NAME", "nearest, bilinear or bicubic" \
+        "--interpolation", OPTION_TEXT, &(o).interpolation, "NAME",                                \
+            "of resizing: nearest, bilinear or bicubic"                                            \
     }
 
 typedef enum photo_source {

@@ -42,13 +42,15 @@ void photo_plan_json(const photo_plan *p, cJSON *to) {
 
 void photo_presets(void) {
     printf("\npresets\n");
-    for (const fac_preset *p = fac_presets; p->name; p++) printf("  %-20s %s\n", p->name, p->help);
-    out_lines(
-        "\nA preset in full is KEY=VALUE items, after a name or alone: --preset caffe,crop=227,\n"
-        "--preset size=256,crop=224,order=bgr,range=0..255,mean=104,117,123.\n"
-        "size=N|HxW|keep, crop=N|HxW, interpolation=NAME, order=rgb|bgr|grey,\n"
-        "range=0..1|0..255|-1..1 (or scale=X), mean=A[,B,C], std=A[,B,C], layout=nchw|nhwc.\n"
-        "Without --preset the model's metadata says it (`facula edit --set-preset`), or\n"
-        "MODEL.json or preprocessor_config.json beside it, or the zoo; else it is guessed, and\n"
+    for (const fac_preset *p = fac_presets; p->name; p++) help_row(p->name, 20, p->help);
+    printf("\n");
+    help_paragraphs(
+        "A preset in full is a list of KEY=VALUE, alone or after a name:\n"
+        "  --preset caffe,crop=227\n"
+        "  --preset size=256,crop=224,order=bgr,range=0..255,mean=104,117,123\n\n"
+        "The keys are size=N|HxW|keep, crop=N|HxW, interpolation=NAME, order=rgb|bgr|grey, "
+        "range=0..1|0..255|-1..1 (or scale=X), mean=A[,B,C], std=A[,B,C], layout=nchw|nhwc.\n\n"
+        "Without --preset, the model's metadata (`facula edit --set-preset`), a file MODEL.json or "
+        "preprocessor_config.json beside it, or the zoo tell the preset.  Else it is guessed, and "
         "the answer says so.");
 }

@@ -16,10 +16,11 @@ static long top = 5;
 static train_options *const how = &train_given; /* where train_recall puts run.json */
 
 static const option options[] = {
-    { "--top", OPTION_INT, &top, "N", "so many classes, the likeliest first; default 5",
+    { "--top", OPTION_INT, &top, "N", "how many classes to print, the likeliest first; default 5",
       OPTION_COUNT },
     LINK_ROOT_OPTION,
-    { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines: a line for each answer" },
+    { "--json", OPTION_FLAG, &train_given.json, NULL,
+      "print JSON, a line for each answer, as docs/JSON.md describes" },
     DEVICE_OPTIONS(train_given.device),
     { 0 }
 };
@@ -209,7 +210,7 @@ static int answer_lines(job *j) {
         if (n) code = answer(j, line);
     }
     if (!code && ferror(stdin))
-        code = fail_text("the standard input cannot be read: %s", strerror(errno));
+        code = fail_text("standard input cannot be read: %s", strerror(errno));
     return code;
 }
 
@@ -235,14 +236,15 @@ static int run(list args) {
 
 const verb verb_predict = {
     .name = "predict",
-    .summary = "what a trained model says of texts, photos, sounds or numbers",
+    .summary = "classify texts, photos, sounds or numbers with a trained model",
     .usage = "facula predict DIR [TEXT | PHOTO | SOUND | NUMBERS]... [options]",
     .options = options,
+    .examples = "predict runs/fashion shoe.png bag.png\npredict runs/sst2 'a warm, funny film' "
+                "--top 2\npredict runs/circle 0.2,0.8",
     .run = run,
     .more =
-        "DIR is the --out folder of a training.  Without samples, each line of the standard input "
-        "is one: a sentence, the\n"
-        "path of a photo, or numbers with commas, whatever the model was trained on.\n"
-        "Sounds may be folders or tables FILE,label[,start,end], too; the answers of a sound's\n"
-        "windows are averaged, --json has each window.\n"
+        "DIR is the --out folder of a training.  Without samples, each line of standard input is "
+        "one: a\nsentence, the path of a photo, or numbers separated by commas, whatever the model "
+        "was trained on.\n\nSounds may also be folders, or tables of lines FILE,label[,start,end]. "
+        " The answers of a sound's\nwindows are averaged; --json has each window."
 };

@@ -25,20 +25,22 @@ static struct {
 static const option options[] = {
     INPUT_OPTIONS(o.input),
     { "--output", OPTION_OUTS, &o.outputs, "NAME=FILE",
-      "an output to .npy, .npz, .pb or .safetensors" },
-    { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "every output to DIR/NAME.npy" },
+      "write an output to .npy, .npz, .pb or .safetensors; may be repeated" },
+    { "--output-dir", OPTION_TEXT, &o.output_dir, "DIR", "write every output to DIR/NAME.npy" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME: .safetensors, .pth, .npz" },
     LINK_ROOT_OPTION,
     { "--labels", OPTION_TEXT, &o.labels, "FILE",
-      "names of the classes, one a line; a pipe will do: /dev/stdin, <(...)" },
-    { "--top", OPTION_INT, &o.top, "N", "how many classes; default 5", "[0, 100]" },
+      "names of the classes, one per line; may be a pipe: /dev/stdin, <(...)" },
+    { "--top", OPTION_INT, &o.top, "N", "how many classes to print; default 5", "[0, 100]" },
     { "--picture", OPTION_FLAG, &o.picture, NULL, "draw the photo beside its classes" },
-    { "--stats", OPTION_FLAG, &o.stats, NULL, "then time, parameters, multiply-adds and memory" },
+    { "--stats", OPTION_FLAG, &o.stats, NULL,
+      "also print time, parameters, multiply-adds and memory" },
     { "--verbose", OPTION_FLAG, &o.verbose, NULL,
-      "say which nodes the device leaves to the cpu, and which results it reorders" },
+      "also print which nodes the device leaves to the cpu, and which results change their "
+      "layout" },
     { "--precision", OPTION_TEXT, &o.precision, "NAME", PRECISION_HELP },
     DEVICE_OPTIONS(o.device),
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -350,20 +352,21 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_run = { .name = "run",
-                        .summary = "runs a model on photos or on tensors",
-                        .usage = "facula run MODEL [PHOTO|SOUND|TENSOR...] [options]",
-                        .options = options,
-                        .more = "MODEL is an ONNX file, zoo:NAME, or a text of `facula show`.  "
-                                "Files after it are its inputs in order; a model with one\n"
-                                "input takes any number of photos, one run each.  For a photo the "
-                                "five best classes are printed.  Size, layout and type\n"
-                                "of a photo follow the model's input where it says them.  A sound "
-                                "(WAV, and by libsndfile FLAC, Ogg, MP3)\n"
-                                "is heard in windows as long as the model's input, at the rate "
-                                "that the model's metadata say.  DIR/NAME.npy: signs that file\n"
-                                "systems forbid become _, and where two outputs would meet in one "
-                                "file, one of them gets a\n"
-                                "number after its name.",
-                        .list = photo_presets,
-                        .run = run };
+const verb verb_run = {
+    .name = "run",
+    .summary = "run a model on photos, sounds or tensors",
+    .usage = "facula run MODEL [PHOTO|SOUND|TENSOR...] [options]",
+    .options = options,
+    .more = "MODEL is an ONNX file, zoo:NAME, or a text of `facula show`.  The files after it are "
+            "its inputs in\norder; a model with one input takes any number of photos, one run "
+            "each.  For a photo the likeliest\nclasses are printed.  Size, layout and type of a "
+            "photo are those of the model's input, where it\nstates them.\n\nA sound (WAV, and "
+            "through libsndfile FLAC, Ogg, MP3) is read in windows as long as the model's\ninput, "
+            "at the rate that the model's metadata state.\n\n--output-dir: characters that file "
+            "systems forbid become _, and a name that is already taken gets\na number at its end.",
+    .list = photo_presets,
+    .examples = "run model.onnx photo.jpg --labels names.txt\nrun zoo:resnet50 --weights "
+                "resnet50.safetensors photo.jpg --top 3\nrun model.onnx --input x=x.npy --output "
+                "y=y.npy\nrun model.onnx --random --stats --threads 1",
+    .run = run
+};

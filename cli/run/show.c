@@ -7,14 +7,14 @@ static struct {
     list shapes;
     device_options device;
 } o;
-static const option options[] = {
-    { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
-    LINK_ROOT_OPTION,
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input" },
-    { "--after", OPTION_TEXT, &o.after, "PASS", "as the planner has it after this pass" },
-    DEVICE_OPTIONS(o.device),
-    { 0 }
-};
+static const option options[] = { { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
+                                  LINK_ROOT_OPTION,
+                                  { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
+                                    "sizes of an input: x=1x3x224x224; may be repeated" },
+                                  { "--after", OPTION_TEXT, &o.after, "PASS",
+                                    "print the planner's graph after this pass instead" },
+                                  DEVICE_OPTIONS(o.device),
+                                  { 0 } };
 
 static int no_such_pass(void) {
     fac_pass_info p;
@@ -66,12 +66,13 @@ static int run(list args) {
 
 const verb verb_show = {
     .name = "show",
-    .summary = "the graph of a model as text",
+    .summary = "print the graph of a model as text",
     .usage = "facula show MODEL [options]",
     .options = options,
+    .examples = "show model.onnx > model.txt\nshow zoo:resnet50 --after sweep --isa avx2",
     .run = run,
-    .more = "One node a line.  Saved as FILE.txt it is a model again: `facula run FILE.txt`.\n"
-            "--after PASS shows what the planner makes of it for a device: settle, simplify, ... "
-            "sweep; any\n"
-            "other name lists them all.  Open sizes are 1 then."
+    .more = "Each line is a node.  Saved as FILE.txt the text is a model again: `facula run "
+            "FILE.txt`.\n\n--after PASS prints what the planner makes of the graph for a device, "
+            "where all open sizes are 1.\nThe passes go from settle and simplify to sweep; a name "
+            "that is none of them prints the list."
 };

@@ -25,7 +25,7 @@ static int read_json(const char *path, cJSON **root) {
     if (*root) return EXIT_OK;
     if (json_lost()) return fail_text("out of memory");
     return fail_text(
-        "%s: stands beside the model and is no JSON (--preset and --labels leave it alone)", path);
+        "%s: is beside the model and is not JSON (--preset and --labels leave it alone)", path);
 }
 
 /* ---- names of classes ---- */
@@ -90,7 +90,7 @@ static int labels_in(const cJSON *root, const char *path, fac_labels **out) {
     if (!good) {
         fac_labels_free(status ? NULL : *out);
         *out = NULL;
-        return fail_text("%s: %s is no list of names of classes (--labels leaves it alone)", path,
+        return fail_text("%s: %s is not a list of class names (--labels leaves it alone)", path,
                          key);
     }
     return status ? fail(&err) : EXIT_OK;

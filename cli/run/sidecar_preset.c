@@ -164,7 +164,7 @@ static void timm(reader *r, const cJSON *cfg) {
 
 static int spec(const cJSON *text, const char *path, fac_preprocess *how) {
     fac_error err = { 0 };
-    if (!cJSON_IsString(text)) return fail_text("%s: preset is no text", path);
+    if (!cJSON_IsString(text)) return fail_text("%s: preset is not a text", path);
     if (!fac_preprocess_parse(text->valuestring, how, &err)) return EXIT_OK;
     return fail_text("%s: preset: %s", path, err.text);
 }
@@ -183,7 +183,7 @@ int sidecar_preset(const cJSON *root, const char *path, bool *found, fac_preproc
     else
         timm(&r, cfg);
     if (r.bad)
-        return fail_text("%s: %s says what facula cannot do with photos (--preset leaves it "
+        return fail_text("%s: %s asks for what facula cannot do with photos (--preset leaves it "
                          "alone)",
                          path, r.bad);
     *how = made;

@@ -13,20 +13,21 @@ static struct {
 } o;
 
 static const option options[] = {
-    { "--port", OPTION_INT, &o.port, "N", "default: any that is free", "[0, 65535]" },
-    { "--open", OPTION_FLAG, &o.open, NULL, "show the page in the browser (xdg-open)" },
-    { "--no-open", OPTION_FLAG, &o.no_open, NULL, "only print the address, which is the default" },
+    { "--port", OPTION_INT, &o.port, "N", "port to listen on; default: any that is free",
+      "[0, 65535]" },
+    { "--open", OPTION_FLAG, &o.open, NULL, "open the page in the browser (xdg-open)" },
+    { "--no-open", OPTION_FLAG, &o.no_open, NULL, "only print the address; the default" },
     { "--data", OPTION_TEXT, &o.data, "DIR",
-      "MNIST's four files, in it or in DIR/mnist, for the page Images (default: Debian's "
-      "Fashion-MNIST); train.tsv and dev.tsv of SST-2, in it, in DIR/sst2 or in DIR/text/sst2, for "
-      "the page Text" },
+      "where data sets are: MNIST's four files, in DIR or DIR/mnist, for the page Images (default: "
+      "Debian's Fashion-MNIST); train.tsv and dev.tsv of SST-2, in DIR, DIR/sst2 or DIR/text/sst2, "
+      "for the page Text" },
     { "--watch", OPTION_TEXT, &o.watch, "DIR",
-      "show the trainings of this folder and of those in it, live" },
+      "show the trainings of this folder, and of folders in it, live" },
     { "--device", OPTION_TEXT, &o.device, "NAME",
-      "where the page Points begins: cpu (default) or opencl" },
+      "where networks of the page Points run at first: cpu (default) or opencl" },
     { "--threads", OPTION_INT, &o.threads, "N",
-      "of the cpu; default 1, which is fastest for small networks; of the pages Images and Text "
-      "one a core",
+      "cpu threads; default 1, which is fastest for small networks, and one per core for the pages "
+      "Images and Text",
       "[1, 256]" },
     { 0 }
 };
@@ -90,14 +91,14 @@ static int run(list args) {
 
 const verb verb_studio = {
     .name = "studio",
-    .summary = "a playground in the browser: networks learn while you watch",
+    .summary = "open a playground in the browser: networks learn while you watch",
     .usage = "facula studio [MODEL] [options]",
     .options = options,
+    .examples = "studio --open\nstudio model.onnx --port 8000\nstudio --watch runs",
     .run = run,
-    .more = "MODEL: an ONNX file or a name of the zoo, which the page Graph begins with; one that "
-            "takes waveforms also listens on the page Sound.\n"
-            "Prints an address on this machine, with a key that only who "
-            "reads it has, and serves until Ctrl-C.\n"
-            "From another machine: ssh -L PORT:127.0.0.1:PORT HOST, then "
-            "the same address there.  See docs/STUDIO.md."
+    .more = "MODEL is an ONNX file or a name of the zoo that the page Graph begins with; one that "
+            "takes waveforms\nalso listens on the page Sound.\n\nThe studio prints an address on "
+            "this machine, which holds a key that is printed nowhere else, and\nserves until "
+            "Ctrl-C.  From another machine: ssh -L PORT:127.0.0.1:PORT HOST, then the same "
+            "address\nthere.  See docs/STUDIO.md."
 };

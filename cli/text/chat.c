@@ -6,11 +6,12 @@
 
 static struct { const char *system, *format, *think; } o;
 static const option options[] = {
-    { "--system", OPTION_TEXT, &o.system, "TEXT", "what the model is told before all" },
+    { "--system", OPTION_TEXT, &o.system, "TEXT",
+      "what the model is told before the conversation" },
     { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE",
       "format of the turns, or a template in Jinja, instead of the file's own" },
     { "--think", OPTION_TEXT, &o.think, "on|off",
-      "whether the model thinks before it answers, where its template knows enable_thinking" },
+      "whether the model thinks before it answers, if its template knows enable_thinking" },
     LM_OPTIONS,
     { 0 }
 };
@@ -182,7 +183,7 @@ static int line(talk *t, const char *s) {
     }
     if (!*s) return EXIT_OK;
     if (fac_tokenizer_encode(t->m->tokens, s, strlen(s), 0, NULL, 0) == -1) {
-        fprintf(stderr, "that is no UTF-8, and was not said\n");
+        fprintf(stderr, "this line is not UTF-8 and was left out\n");
         return EXIT_OK;
     }
     const int code = say(t, "user", s);
@@ -227,21 +228,16 @@ static int chat(list args) {
     return code;
 }
 
-static void formats(void) {
-    printf("formats:");
-    for (int k = 0; fac_chat_format_name(k); k++) printf(" %s", fac_chat_format_name(k));
-    printf("\n");
-}
-
 const verb verb_chat = {
     .name = "chat",
-    .summary = "a conversation with a language model",
+    .summary = "hold a conversation with a language model",
     .usage = "facula chat MODEL [options]",
     .options = options,
+    .examples =
+        "chat model.gguf --system 'Answer in one sentence.'\nchat model.gguf --think off --temp 0",
     .run = chat,
-    .list = formats,
-    .more = "A line is a message; /clear forgets the conversation, /system TEXT begins one anew "
-            "with that\n"
-            "text, /regenerate answers again, /quit ends it.  Ctrl-C stops the answer, a second "
-            "one the program.",
+    .list = lm_formats,
+    .more = "Each line is a message.  /clear forgets the conversation, /system TEXT begins one "
+            "anew with that\ntext, /regenerate answers again, /quit ends it.  Ctrl-C stops the "
+            "answer, a second one the program.",
 };

@@ -9,20 +9,22 @@ static struct {
     bool json;
     const char *precision, *tokenizer;
 } o;
-static const option options[] = { { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE",
-                                    "instead of the model's own" },
-                                  { "--precision", OPTION_TEXT, &o.precision, "NAME",
-                                    "highest: weights in blocks meet f32, not 8-bit activations" },
-                                  { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
-                                  DEVICE_OPTIONS(o.on),
-                                  { 0 } };
+static const option options[] = {
+    { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE",
+      "tokenizer.json or tokenizer.bin; default: the model's own" },
+    { "--precision", OPTION_TEXT, &o.precision, "NAME",
+      "highest: multiply weights in blocks with f32, not with 8-bit activations" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
+    DEVICE_OPTIONS(o.on),
+    { 0 }
+};
 
 /* One vector of `width` numbers. */
 static int embed_one(const lm_open_model *m, const char *text, float *to) {
     fac_error err = { 0 };
     const size_t bytes = strlen(text);
     const int64_t n = fac_tokenizer_encode(m->tokens, text, bytes, FAC_TEXT_BOS, NULL, 0);
-    if (n == -1) return fail_text("a text is no UTF-8");
+    if (n == -1) return fail_text("a text is not UTF-8");
     int32_t *ids = n < 0 ? NULL : malloc((size_t)(n + 1) * sizeof *ids);
     if (!ids) return fail_text("out of memory");
     fac_tokenizer_encode(m->tokens, text, bytes, FAC_TEXT_BOS, ids, n);
@@ -83,7 +85,7 @@ static int embed(list args) {
     lm_open_model m = { 0 };
     fac_error err = { 0 };
     numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
-    if (args.n < 2) return usage_error(verb_find("embed"), "it takes a model and a text or more");
+    if (args.n < 2) return usage_error(verb_find("embed"), "which model, and which texts?");
     int code = precision_read(verb_find("embed"), o.precision, &precision);
     if (!code) code = device_open(&o.on, &m.device);
     const fac_lm_opts opts = { .precision = precision.products };
@@ -97,11 +99,12 @@ static int embed(list args) {
 
 const verb verb_embed = {
     .name = "embed",
-    .summary = "texts as vectors of which similar ones point the same way",
+    .summary = "turn texts into vectors that are close where the texts are alike",
     .usage = "facula embed MODEL TEXT... [options]",
     .options = options,
+    .examples = "embed minilm 'a cat sat down'\nembed minilm 'a cat sat down' 'a kitten rested' "
+                "'stock prices fell'",
     .run = embed,
-    .more = "MODEL is an encoder (BERT, MiniLM): a folder or a .gguf.  One text: its vector, of "
-            "length 1; several:\n"
-            "how alike each two of them are, 1 for the same.",
+    .more = "MODEL is an encoder (BERT, MiniLM): a folder or a .gguf.  Of one text its vector is "
+            "printed, of length\n1; of several, how alike each two of them are: 1 for the same.",
 };

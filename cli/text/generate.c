@@ -17,14 +17,14 @@ static struct {
 } o = { .length_penalty = 1 };
 
 static const option options[] = {
-    { "--file", OPTION_TEXT, &o.file, "FILE", "the prompt is the text of a file" },
+    { "--file", OPTION_TEXT, &o.file, "FILE", "read the prompt from a file" },
     { "--special", OPTION_FLAG, &o.special, NULL,
-      "control tokens that stand in the prompt count as such" },
+      "read control tokens in the prompt as such, not as text" },
     { "--beams", OPTION_INT, &lm_given.beams, "N",
-      "beam search: the most probable of N texts that are followed at once", "[1, 256]" },
+      "beam search: print the most probable of N texts that are followed at once", "[1, 256]" },
     { "--length-penalty", OPTION_REAL, &o.length_penalty, "X",
-      "of beams: log p is divided by the length to the power of X (1)" },
-    { "--json", OPTION_FLAG, &lm_given.json, NULL, "for machines" },
+      "with --beams: divide log p by the length to the power of X; default 1" },
+    { "--json", OPTION_FLAG, &lm_given.json, NULL, "print JSON, as docs/JSON.md describes" },
     LM_OPTIONS,
     { 0 }
 };
@@ -50,7 +50,7 @@ static int read_grammar(lm_open_model *to) {
     char *text = NULL;
     if (given > 1)
         return usage_error(verb_find("generate"),
-                           "one of --grammar, --grammar-file and --json-schema");
+                           "only one of --grammar, --grammar-file and --json-schema");
     if (g->grammar_file &&
         fac_read_text(g->grammar_file, 1 << 20, FAC_READ_FILE_OR_PIPE, &text, NULL, &err))
         return fail(&err);
@@ -149,9 +149,10 @@ int lm_format(const verb *v, const char *given, const char **format) {
     fac_read_free(jinja);
     jinja = NULL;
     if (fac_read_text(given, 1 << 20, FAC_READ_FILE_OR_PIPE, &jinja, NULL, &err))
-        return usage_error(v, "--chat-template %s is no format, and no file: %s", given, err.text);
+        return usage_error(v, "--chat-template %s is neither a format nor a file: %s", given,
+                           err.text);
     if (!strstr(jinja, "{{") && !strstr(jinja, "{%"))
-        return fail_text("%s: no template in Jinja: there is no {{ and no {%%", given);
+        return fail_text("%s: not a template in Jinja: it has neither {{ nor {%%", given);
     *format = jinja;
     return EXIT_OK;
 }
@@ -194,7 +195,7 @@ static const struct {
 static int draws_fit(const verb *v, const char *without, size_t n) {
     for (size_t k = 0; k < n; k++)
         if (option_given(draws[k].to))
-            return usage_error(v, "%s goes without %s: nothing is drawn", without, draws[k].name);
+            return usage_error(v, "%s cannot go with %s: nothing is drawn", without, draws[k].name);
     return EXIT_OK;
 }
 
@@ -205,7 +206,7 @@ static int beams_fit(const verb *v) {
     if (g->grammar || g->grammar_file || g->schema || g->draft || g->lookup || g->stop.n ||
         g->shift || g->stats)
         return usage_error(
-            v, "--beams goes without grammars, guesses, --stop, --context-shift and --stats");
+            v, "--beams cannot go with grammars, guesses, --stop, --context-shift or --stats");
     return draws_fit(v, "--beams", sizeof draws / sizeof *draws);
 }
 
@@ -322,7 +323,7 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
 static int with_prompt(lm_open_model *m, const char *text, size_t bytes) {
     const unsigned flags = FAC_TEXT_BOS | (o.special ? FAC_TEXT_SPECIAL : 0u);
     const int64_t n = fac_tokenizer_encode(m->tokens, text, bytes, flags, NULL, 0);
-    if (n == -1) return fail_text("the prompt is no UTF-8");
+    if (n == -1) return fail_text("the prompt is not UTF-8");
     if (!n) return fail_text("an empty prompt: this model has no token that begins a text");
     if (n > fac_lm_about(m->lm).context)
         return fail_text("the prompt has %lld tokens, the context %lld: --ctx-size N", (long long)n,
@@ -358,15 +359,26 @@ static int generate(list args) {
     return code;
 }
 
+void lm_formats(void) {
+    char all[1024] = "";
+    for (int k = 0; fac_chat_format_name(k); k++) {
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, " %s", fac_chat_format_name(k));
+    }
+    printf("\nformats of --chat-template\n");
+    help_row("", 0, all);
+}
+
 const verb verb_generate = {
     .name = "generate",
-    .summary = "a text that a language model goes on with",
+    .summary = "continue a text with a language model",
     .usage = "facula generate MODEL [PROMPT...] [options]",
     .options = options,
+    .examples =
+        "generate model.gguf 'Once upon a time' -n 100\ngenerate model.gguf --file prompt.txt "
+        "--temp 0\ngenerate model.gguf 'Is water wet?' --grammar 'root ::= \"yes\" | \"no\"'",
     .run = generate,
     .more = "MODEL is a .gguf, a folder with config.json, weights and tokenizer.json, or a .bin of "
-            "llama2.c\n"
-            "(with --tokenizer).  The same seed gives the same text; --temp 0 always takes the "
-            "most probable\n"
-            "token.  Ctrl-C stops the answer.",
+            "llama2.c (with\n--tokenizer).  The same seed gives the same text.  Ctrl-C stops the "
+            "answer.",
 };

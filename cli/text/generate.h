@@ -17,6 +17,7 @@ typedef struct lm_options {
     long keep;
 } lm_options;
 extern lm_options lm_given;
+void lm_formats(void); /* lists those of --chat-template */
 
 #define OPTION_LOOKUP "[2, 1000000000]" /* fewer tokens are no hint at what comes next */
 #define LM_OPTIONS                                                                                 \
@@ -24,54 +25,58 @@ extern lm_options lm_given;
       OPTION_INT,                                                                                  \
       &lm_given.tokens,                                                                            \
       "N",                                                                                         \
-      "tokens of an answer at most; 0: until the model ends it",                                   \
+      "most tokens of an answer; default 0: until the model ends it",                              \
       OPTION_TALLY },                                                                              \
-        { "--predict", OPTION_INT, &lm_given.tokens, "N", "the same", OPTION_TALLY },              \
+        { "--predict", OPTION_INT, &lm_given.tokens, "N", "the same as -n", OPTION_TALLY },        \
         { "--temp",                                                                                \
           OPTION_REAL,                                                                             \
           &lm_given.temperature,                                                                   \
           "T",                                                                                     \
-          "temperature; 0: always the most probable token (0.8)",                                  \
+          "temperature; 0: always the most probable token; default 0.8",                           \
           "[0, 100]" },                                                                            \
         { "--top-k",                                                                               \
           OPTION_INT,                                                                              \
           &lm_given.top_k,                                                                         \
           "K",                                                                                     \
-          "only the K most probable tokens; 0: all (40)",                                          \
+          "draw only from the K most probable tokens; 0: from all; default 40",                    \
           OPTION_TALLY },                                                                          \
         { "--top-p",                                                                               \
           OPTION_REAL,                                                                             \
           &lm_given.top_p,                                                                         \
           "P",                                                                                     \
-          "the least set of them that adds up to P (0.95)",                                        \
+          "of these, from the least set whose probabilities add up to P; default 0.95",            \
           "[0, 1]" },                                                                              \
         { "--min-p",                                                                               \
           OPTION_REAL,                                                                             \
           &lm_given.min_p,                                                                         \
           "P",                                                                                     \
-          "those at least P times as probable as the first (0.05)",                                \
+          "of these, from those at least P times as probable as the first; default 0.05",          \
           "[0, 1]" },                                                                              \
         { "--repeat-penalty",                                                                      \
           OPTION_REAL,                                                                             \
           &lm_given.repeat,                                                                        \
           "R",                                                                                     \
-          "of tokens that were there (1: none)",                                                   \
+          "divide the odds of tokens that were there by R; default 1: none",                       \
           "(0, 100]" },                                                                            \
-        { "--repeat-last-n", OPTION_INT, &lm_given.last, "N", "how far penalties look back (64)",  \
+        { "--repeat-last-n",                                                                       \
+          OPTION_INT,                                                                              \
+          &lm_given.last,                                                                          \
+          "N",                                                                                     \
+          "how many tokens penalties look back; default 64",                                       \
           OPTION_COUNT },                                                                          \
         { "--presence-penalty", OPTION_REAL, &lm_given.presence, "P",                              \
-          "taken from logits of tokens that were there" },                                         \
+          "subtract this from the logits of tokens that were there; default 0" },                  \
         { "--frequency-penalty", OPTION_REAL, &lm_given.frequency, "P",                            \
-          "the same, for each time" },                                                             \
+          "likewise, once for each time that they were there; default 0" },                        \
         { "--grammar", OPTION_TEXT, &lm_given.grammar, "TEXT",                                     \
           "what the answer must look like, in GBNF: root ::= \"yes\" | \"no\"" },                  \
         { "--grammar-file", OPTION_TEXT, &lm_given.grammar_file, "FILE",                           \
           "the same, from a file" },                                                               \
         { "--json-schema", OPTION_TEXT, &lm_given.schema, "SCHEMA",                                \
-          "the answer is JSON that this schema describes; {}: any JSON" },                         \
+          "the answer is JSON as this schema describes it; {}: any JSON" },                        \
         { "--stop", OPTION_LIST, &lm_given.stop, "TEXT",                                           \
-          "ends the answer, and is not shown; may be given again" },                               \
-        { "--seed", OPTION_INT, &lm_given.seed, "N", "of the draws (0)", OPTION_TALLY },           \
+          "text that ends the answer and is not printed; may be repeated" },                       \
+        { "--seed", OPTION_INT, &lm_given.seed, "N", "random seed; default 0", OPTION_TALLY },     \
         { "--ctx-size",                                                                            \
           OPTION_INT,                                                                              \
           &lm_given.context,                                                                       \
@@ -79,37 +84,39 @@ extern lm_options lm_given;
           "tokens of the context; default: the model's, at most 4096",                             \
           OPTION_COUNT },                                                                          \
         { "--context-shift", OPTION_FLAG, &lm_given.shift, NULL,                                   \
-          "when the context is full, forget the older half and go on" },                           \
+          "when the context is full, forget the older half and go on; default: stop" },            \
         { "--keep",                                                                                \
           OPTION_INT,                                                                              \
           &lm_given.keep,                                                                          \
           "N",                                                                                     \
-          "tokens at the beginning that --context-shift never forgets (0)",                        \
+          "tokens at the beginning that --context-shift never forgets; default 0",                 \
           OPTION_TALLY },                                                                          \
         { "--ignore-eos", OPTION_FLAG, &lm_given.ignore_end, NULL,                                 \
-          "go on after the model's own end" },                                                     \
+          "go on where the model would end the answer" },                                          \
         { "--lora", OPTION_TEXT, &lm_given.lora, "DIR",                                            \
-          "adapters as peft writes them, or of `facula train text --lora`" },                      \
+          "adapters as peft or `facula train text --lora` writes them" },                          \
         { "--lookup",                                                                              \
           OPTION_INT,                                                                              \
           &lm_given.lookup,                                                                        \
           "N",                                                                                     \
-          "guess tokens from where the same last N were read before, and check several at once; "  \
-          "for example 4; off by default",                                                         \
+          "guess tokens from where the same last N were read "                                     \
+          "before, and check several at once; "                                                    \
+          "such as 4; default: off",                                                               \
           OPTION_LOOKUP },                                                                         \
         { "--draft", OPTION_TEXT, &lm_given.draft, "MODEL",                                        \
-          "guess them by a smaller model of the same tokens; the text stays the same" },           \
+          "guess tokens by a smaller model with the same tokens; the text stays the same" },       \
         { "--guesses",                                                                             \
           OPTION_INT,                                                                              \
           &lm_given.guesses,                                                                       \
           "N",                                                                                     \
-          "tokens guessed at once (7; of a draft 4)",                                              \
+          "tokens guessed at once; default 7, of a draft 4",                                       \
           "[1, 7]" },                                                                              \
-        { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE", "instead of the model's own" }, \
+        { "--tokenizer", OPTION_TEXT, &lm_given.tokenizer, "FILE",                                 \
+          "tokenizer.json or tokenizer.bin; default: the model's own" },                           \
         { "--precision", OPTION_TEXT, &lm_given.precision, "NAME",                                 \
-          "highest: weights in blocks meet f32, not 8-bit activations" },                          \
+          "highest: multiply weights in blocks with f32, not with 8-bit activations" },            \
         { "--stats", OPTION_FLAG, &lm_given.stats, NULL,                                           \
-          "tokens a second and memory, to standard error" },                                       \
+          "print tokens a second and memory to standard error" },                                  \
         DEVICE_OPTIONS(lm_given.on)
 
 typedef struct lm_open_model {

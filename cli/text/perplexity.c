@@ -13,12 +13,13 @@ static struct {
 static const option options[] = {
     { "--ctx-size", OPTION_INT, &o.window, "N",
       "tokens of a window; default: the model's context, at most 4096", OPTION_COUNT },
-    { "-n", OPTION_INT, &o.tokens, "N", "only the first N tokens of the text; 0: all",
+    { "-n", OPTION_INT, &o.tokens, "N", "read only the first N tokens of the text; default 0: all",
       OPTION_TALLY },
-    { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE", "instead of the model's own" },
+    { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE",
+      "tokenizer.json or tokenizer.bin; default: the model's own" },
     { "--precision", OPTION_TEXT, &o.precision, "NAME",
-      "highest: weights in blocks meet f32, not 8-bit activations" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+      "highest: multiply weights in blocks with f32, not with 8-bit activations" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     DEVICE_OPTIONS(o.on),
     { 0 }
 };
@@ -43,7 +44,7 @@ static int measure(const lm_open_model *m, const char *text, size_t bytes) {
     fac_error err = { 0 };
     fac_perplexity p;
     int64_t n = fac_tokenizer_encode(m->tokens, text, bytes, FAC_TEXT_BOS, NULL, 0);
-    if (n == -1) return fail_text("the text is no UTF-8");
+    if (n == -1) return fail_text("the text is not UTF-8");
     int32_t *ids = n < 0 ? NULL : malloc((size_t)(n + 1) * sizeof *ids);
     if (!ids) return fail_text("out of memory");
     fac_tokenizer_encode(m->tokens, text, bytes, FAC_TEXT_BOS, ids, n);
@@ -79,11 +80,13 @@ static int perplexity(list args) {
 
 const verb verb_perplexity = {
     .name = "perplexity",
-    .summary = "how surprised a language model is by a text",
+    .summary = "measure how well a language model predicts a text",
     .usage = "facula perplexity MODEL FILE [options]",
     .options = options,
+    .examples =
+        "perplexity model.gguf book.txt\nperplexity model.gguf book.txt --ctx-size 512 -n 20000",
     .run = perplexity,
-    .more = "The text is read in windows; in each but the first only the second half counts, so "
-            "that every\n"
-            "token has context.  exp of the mean of -log p, with its standard error.",
+    .more = "The text is read in windows.  In each but the first only the second half counts, so "
+            "that every token\nhas context.  The result is exp of the mean of -log p, with its "
+            "standard error.",
 };

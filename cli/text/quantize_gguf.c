@@ -30,8 +30,15 @@ int gguf_quantize(const char *path, const char *scheme, const char *out, bool js
 }
 
 void gguf_schemes(void) {
-    printf("\nof language models: a folder of Hugging Face or a .gguf, written as GGUF; tables\n"
-           "of tokens get q8_0 where others get fewer bits, `facula perplexity` says the cost\n ");
-    for (int k = 0; fac_lm_scheme(k); k++) printf(" %s", fac_lm_scheme(k));
+    char all[256] = "";
+    for (int k = 0; fac_lm_scheme(k); k++) {
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, " %s", fac_lm_scheme(k));
+    }
     printf("\n");
+    help_paragraphs(
+        "Schemes of language models, a folder of Hugging Face or a .gguf, which are written "
+        "as GGUF.  Tables of tokens get q8_0 where others get fewer bits; `facula "
+        "perplexity` tells the cost.\n");
+    help_row("", 0, all);
 }

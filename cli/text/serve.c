@@ -17,16 +17,18 @@ static struct {
 
 static const option options[] = {
     { "--host", OPTION_TEXT, &o.host, "ADDRESS",
-      "default 127.0.0.1; one that others reach needs a key" },
-    { "--port", OPTION_INT, &o.port, "N", "default 8080; 0: one that is free", "[0, 65535]" },
+      "address to listen on; default 127.0.0.1; one that other machines reach needs a key" },
+    { "--port", OPTION_INT, &o.port, "N", "port to listen on; 0: any that is free; default 8080",
+      "[0, 65535]" },
     { "--api-key", OPTION_TEXT, &o.key, "KEY",
-      "what clients must send (Authorization: Bearer KEY); also FACULA_API_KEY of the "
+      "key that clients must send (Authorization: Bearer KEY); default: FACULA_API_KEY of the "
       "environment" },
     { "--cors-origin", OPTION_TEXT, &o.cors, "ORIGIN",
-      "the page elsewhere that may call, such as http://localhost:3000" },
-    { "--slots", OPTION_INT, &o.slots, "N", "answers that are written at once (4)", "[1, 64]" },
-    { "--queue", OPTION_INT, &o.queue, "N", "answers that wait; more are turned away with 429 (64)",
-      "[1, 4096]" },
+      "a page from elsewhere that may call, such as http://localhost:3000" },
+    { "--slots", OPTION_INT, &o.slots, "N", "answers that are written at once; default 4",
+      "[1, 64]" },
+    { "--queue", OPTION_INT, &o.queue, "N",
+      "requests that may wait; more are refused with status 429; default 64", "[1, 4096]" },
     { "--alias", OPTION_TEXT, &o.name, "NAME",
       "what clients call the model; default: the file's name" },
     { "--chat-template", OPTION_TEXT, &o.format, "NAME|FILE",
@@ -34,19 +36,20 @@ static const option options[] = {
     { "--ctx-size", OPTION_INT, &o.context, "N",
       "tokens of a conversation; default: the model's, at most 4096", OPTION_COUNT },
     { "--lora", OPTION_TEXT, &o.lora, "DIR",
-      "adapters as peft writes them, or of `facula train text --lora`" },
+      "adapters as peft or `facula train text --lora` writes them" },
     { "--lookup", OPTION_INT, &o.lookup, "N",
-      "while one answer is written alone: guess tokens from where the same last N were read "
-      "before, and check several at once; for example 4; off by default",
+      "while one answer is written alone, guess tokens from where the same last N were read "
+      "before, and check several at once; such as 4; default: off",
       OPTION_LOOKUP },
     { "--draft", OPTION_TEXT, &o.draft, "MODEL",
-      "guess them by a smaller model of the same tokens; the text stays the same" },
-    { "--guesses", OPTION_INT, &o.guesses, "N", "tokens guessed at once (7; of a draft 4)",
+      "guess tokens by a smaller model with the same tokens; the text stays the same" },
+    { "--guesses", OPTION_INT, &o.guesses, "N", "tokens guessed at once; default 7, of a draft 4",
       "[1, 7]" },
-    { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE", "instead of the model's own" },
+    { "--tokenizer", OPTION_TEXT, &o.tokenizer, "FILE",
+      "tokenizer.json or tokenizer.bin; default: the model's own" },
     { "--precision", OPTION_TEXT, &o.precision, "NAME",
-      "highest: weights in blocks meet f32, not 8-bit activations" },
-    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "a line for each request" },
+      "highest: multiply weights in blocks with f32, not with 8-bit activations" },
+    { "--verbose", OPTION_FLAG, &o.verbose, NULL, "print a line for each request" },
     DEVICE_OPTIONS(o.on),
     { 0 }
 };
@@ -172,22 +175,17 @@ static int serve(list args) {
     return code;
 }
 
-static void formats(void) {
-    printf("formats:");
-    for (int k = 0; fac_chat_format_name(k); k++) printf(" %s", fac_chat_format_name(k));
-    printf("\n");
-}
-
 const verb verb_serve = {
     .name = "serve",
-    .summary = "a language model behind OpenAI's HTTP interface",
+    .summary = "serve a language model by OpenAI's HTTP interface",
     .usage = "facula serve MODEL [options]",
     .options = options,
+    .examples = "serve model.gguf --port 8080 --alias tiny\nserve model.gguf --host 0.0.0.0 "
+                "--api-key SECRET --slots 8",
     .run = serve,
-    .list = formats,
-    .more = "POST /v1/chat/completions, /v1/completions, /v1/embeddings (of encoders), /tokenize,\n"
-            "/detokenize; GET /v1/models, /health, /metrics.  Streams are server-sent events.  "
-            "Ctrl-C ends\n"
-            "it when the answers under way are written, a second one at once.  HTTP is spoken by\n"
-            "libmicrohttpd (Debian: libmicrohttpd12).",
+    .list = lm_formats,
+    .more = "POST /v1/chat/completions, /v1/completions, /v1/embeddings (of encoders), /tokenize, "
+            "/detokenize;\nGET /v1/models, /health, /metrics.  Streams are server-sent events.  "
+            "Ctrl-C ends the server when the\nanswers under way are written, a second one at once. "
+            " It needs libmicrohttpd (Debian:\nlibmicrohttpd12).",
 };

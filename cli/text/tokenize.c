@@ -9,13 +9,13 @@ static struct {
     const char *file;
 } o;
 static const option options[] = {
-    { "--file", OPTION_TEXT, &o.file, "FILE", "the text of a file instead" },
+    { "--file", OPTION_TEXT, &o.file, "FILE", "read the text from a file" },
     { "--special", OPTION_FLAG, &o.special, NULL,
-      "control tokens that stand in the text count as such" },
+      "read control tokens in the text as such, not as text" },
     { "--bare", OPTION_FLAG, &o.bare, NULL,
-      "without the tokens that the model wants around a text" },
-    { "--count", OPTION_FLAG, &o.count, NULL, "only how many there are" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+      "leave out the tokens that the model wants around a text" },
+    { "--count", OPTION_FLAG, &o.count, NULL, "print only how many tokens there are" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -53,7 +53,7 @@ static int tokens_of(const fac_tokenizer *t, const char *text, size_t bytes) {
     unsigned flags = o.bare ? 0u : FAC_TEXT_BOS;
     if (o.special) flags |= FAC_TEXT_SPECIAL;
     const int64_t n = fac_tokenizer_encode(t, text, bytes, flags, NULL, 0);
-    if (n == -1) return fail_text("the text is no UTF-8");
+    if (n == -1) return fail_text("the text is not UTF-8");
     int32_t *ids = n < 0 ? NULL : malloc((size_t)(n + 1) * sizeof *ids);
     if (!ids || fac_tokenizer_encode(t, text, bytes, flags, ids, n) != n) {
         free(ids);
@@ -84,11 +84,12 @@ static int tokenize(list args) {
 
 const verb verb_tokenize = {
     .name = "tokenize",
-    .summary = "the tokens that a text is for a language model",
+    .summary = "print the tokens of a text, as a language model reads it",
     .usage = "facula tokenize MODEL [TEXT...] [options]",
     .options = options,
+    .examples =
+        "tokenize model.gguf 'Hello, world'\ntokenize tokenizer.json --file book.txt --count",
     .run = tokenize,
     .more = "MODEL is a .gguf, a tokenizer.json, a tokenizer.bin of llama2.c, or a folder that has "
-            "one.  Words of the\n"
-            "text are joined by spaces; \"-\" reads standard input.",
+            "one.  The words\nof the text are joined by spaces; - reads standard input.",
 };

@@ -18,17 +18,18 @@ static const option options[] = {
     { "--weights", OPTION_TEXT, &train_given.weights, "FILE", "of zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--against", OPTION_TEXT, &o.against, "MODEL",
-      "another form of the model: how far its answers differ" },
+      "another form of the model: print how far its answers differ" },
     { "--histograms", OPTION_OUT, &o.histograms, "FILE",
-      "a .svg or .png of weights and activations of few bits, with their levels and thresholds" },
+      "draw weights and activations of few bits, with their levels and thresholds, to a .svg or "
+      ".png" },
     { "--batch", OPTION_INT, &train_given.batch, "N", "samples at once; default by data set",
       "[1, 1048576]" },
     { "--size", OPTION_TEXT, &train_given.size, "HxW",
-      "images become so large, and the model's input" },
+      "resize images, and the model's input, to this size" },
     { "--preset", OPTION_TEXT, &o.preset, "SPEC",
-      "how the model wants its images (`facula help run`); sizes stay" },
+      "how the model wants its images (`facula help run`); their size stays" },
     DEVICE_OPTIONS(train_given.device),
-    { "--json", OPTION_FLAG, &train_given.json, NULL, "for machines" },
+    { "--json", OPTION_FLAG, &train_given.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -248,14 +249,14 @@ static int run(list args) {
 
 const verb verb_evaluate = {
     .name = "evaluate",
-    .summary = "how good a model is on the test part of a data set",
+    .summary = "measure how good a model is on the test part of a data set",
     .usage = "facula evaluate MODEL [SET] [options]",
     .options = options,
+    .examples = "evaluate runs/first\nevaluate model.onnx cifar10 --data cifar-10-batches-bin "
+                "--preset cifar10\nevaluate runs/first --against int8.onnx",
     .run = run,
-    .more =
-        "MODEL: the --out folder of a training (which knows its data set), FILE.onnx or zoo:NAME.\n"
-        "SET: as for `facula train`.  Of sounds the answers of a recording's windows are "
-        "averaged,\n"
-        "too; with another --data (a folder or a table) than that of the training, and of models\n"
-        "of files, all recordings are for testing."
+    .more = "MODEL is the --out folder of a training, which knows its data set, or FILE.onnx or "
+            "zoo:NAME.  SET is\nas for `facula train`.\n\nOf sounds, the answers of a recording's "
+            "windows are averaged, too.  All recordings are for testing\nwhere --data (a folder or "
+            "a table) is another one than that of the training, and for models of files."
 };

@@ -171,10 +171,14 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_train = { .name = "train",
-                          .summary =
-                              "trains a classifier on a data set, or a language model on a text",
-                          .usage = "facula train SET [options]",
-                          .options = train_rows,
-                          .run = run,
-                          .list = train_list };
+const verb verb_train = {
+    .name = "train",
+    .summary = "train a classifier on a data set, or a language model on a text",
+    .usage = "facula train SET [options]",
+    .options = train_rows,
+    .examples = "train fashion-mnist --out runs/first\ntrain image-folder --data photos --model "
+                "zoo:resnet18 --epochs 10 --out runs/photos\ntrain text --data book.txt --steps "
+                "5000 --out runs/book\ntrain --resume runs/first --epochs 12",
+    .run = run,
+    .list = train_list
+};

@@ -130,7 +130,7 @@ static int read_line(reading *r, const char *line, size_t n) {
     ids all = { 0 };
     int count;
     cJSON *root = cJSON_ParseWithLength(line, n);
-    if (!root) return bad(r, "is no JSON");
+    if (!root) return bad(r, "is not JSON");
     int code = messages_of(r, root, m, &count);
     if (!code && count) code = encode(r, m, count, false, &all);
     if (!code) code = add_row(r, m, count, &all);

@@ -23,8 +23,8 @@ const train_set train_sets[] = {
       "ten digits of several speakers, CLASS_SPEAKER_INDEX.wav; indices 0 to 4 are for testing",
       NULL, "sound-cnn", "one-cycle", "shift,noise", 25, 64, 2.5e-3 },
     { "sound-folder",
-      "a folder of sounds for each class, or a table FILE,label[,start,end];\n"
-      "                 a tenth of the recordings is for testing",
+      "a folder of sounds for each class, or a table of lines FILE,label[,start,end]; a tenth of "
+      "the recordings is for testing",
       NULL, "sound-cnn", "one-cycle", "shift,gain,noise", 25, 32, 2.5e-3 },
     { "toy:NAME",
       "points of two classes: simple, diag, split, xor, circle, spiral, or a "

@@ -29,19 +29,23 @@ bool lm_is_new(const train_options *o) {
 }
 
 void lm_list(void) {
-    printf(
-        "  text           a text, for a language model that `facula generate` goes on with\n"
-        "                 --data FILE.txt --model gpt:4x4x128 --optimizer adamw --lr 1e-3\n"
-        "                 --batch 12 --weight-decay 0.1 --spare-vectors --beta2 0.99 --clip 1\n"
-        "                 --warmup 100 --schedule cosine (to a tenth of --lr) --steps 2000\n"
-        "                 a model is gpt: or llama:LAYERSxHEADSxWIDTH, or a folder of Hugging\n"
-        "                 Face, which is trained further: --lr 5e-5 --context 256 --batch 4\n"
-        "                 --weight-decay 0.01 --steps 200; a .gguf becomes DIR/model.gguf,\n"
-        "                 in the types that it had or as --scheme says\n"
-        "                 --lora r=8,alpha=16,q_proj,v_proj trains adapters of these layers alone\n"
-        "                 (a .gguf will do, too): --lr 2e-4; `facula generate MODEL --lora DIR`\n"
-        "                 FILE.jsonl with {\"messages\": [{\"role\", \"content\"}]} a line are\n"
-        "                 conversations: answers alone are learned, --epochs 3\n");
+    help_row("text", 14,
+             "a text, for a language model that `facula generate` continues texts with");
+    help_row("", 14,
+             "--data FILE.txt --model gpt:4x4x128 --optimizer adamw --lr 1e-3 --batch 12 "
+             "--weight-decay 0.1 --spare-vectors --beta2 0.99 --clip 1 --warmup 100 "
+             "--schedule cosine (to a tenth of --lr) --steps 2000");
+    help_row("", 14,
+             "--model may be gpt: or llama:LAYERSxHEADSxWIDTH; or a folder of Hugging Face, "
+             "which is trained further: --lr 5e-5 --context 256 --batch 4 --weight-decay "
+             "0.01 --steps 200; or a .gguf, which becomes DIR/model.gguf, in the types that "
+             "it had or as --scheme says.");
+    help_row("", 14,
+             "--lora r=8,alpha=16,q_proj,v_proj trains adapters of these layers alone, also "
+             "of a .gguf: --lr 2e-4.  `facula generate MODEL --lora DIR` uses them.");
+    help_row("", 14,
+             "--data FILE.jsonl, whose lines are {\"messages\": [{\"role\", \"content\"}]}, "
+             "has conversations: only the answers are learned, --epochs 3.");
 }
 
 /* ---- what was not given ---- */
@@ -142,7 +146,7 @@ static int encode(const train_options *o, const fac_tokenizer *with, text *t, in
     t->ids[part] = malloc((n + 1) * sizeof **t->ids); /* a token is a byte at least */
     if (!t->ids[part]) return fail_text("out of memory");
     t->count[part] = fac_tokenizer_encode(with, from, n, 0, t->ids[part], (int64_t)n);
-    if (t->count[part] == -1) return fail_text("%s: a text that is no UTF-8", o->data);
+    if (t->count[part] == -1) return fail_text("%s: the text is not UTF-8", o->data);
     if (t->count[part] < 0) return fail_text("out of memory");
     if (t->count[part] <= o->context)
         return fail_text(

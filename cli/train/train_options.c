@@ -7,133 +7,140 @@ train_options train_given;
 #define O train_given
 
 const option train_rows[] = {
-    { "--data", OPTION_TEXT, &O.data, "DIR", "where the data set is" },
+    { "--data", OPTION_TEXT, &O.data, "DIR", "folder of the data set, or file of a text or table" },
     { "--model", OPTION_TEXT, &O.model, "NAME",
-      "a name from below, zoo:NAME or FILE.onnx; default by data set" },
+      "a name from below, zoo:NAME or FILE.onnx; default: by data set" },
     { "--weights", OPTION_TEXT, &O.weights, "FILE",
-      "start from these; or DIR, the --out folder "
-      "of another training; random\n"
-      "                             without" },
+      "start from these weights, or from those of another training, whose --out folder is DIR; "
+      "default: random ones" },
     { "--quantize", OPTION_LIST, &O.quantize, "SCHEME",
-      "layers of few bits, such as lq:w1a2; or "
-      "'conv2*=lq:w2a2' for layers of\n"
-      "                             these names; may be repeated, see below" },
+      "train layers of few bits, such as lq:w1a2, or 'conv2*=lq:w2a2' for layers of these names; "
+      "may be repeated; see below" },
     { "--rest", OPTION_TEXT, &O.rest, "int8|float",
-      "of model.fac and model.onnx: weights of layers that --quantize leaves; default\n"
-      "                             float" },
+      "with --quantize: what weights of the other layers are in model.fac and model.onnx; default "
+      "float" },
     { "--freeze", OPTION_LIST, &O.freeze, "PATTERN",
-      "parameters that stay as they are: 'conv1.*'; may be repeated" },
-    { "--epochs", OPTION_INT, &O.epochs, "N", "how often over all samples", OPTION_COUNT },
-    { "--batch", OPTION_INT, &O.batch, "N", "samples in a step", "[1, 1048576]" },
+      "parameters that are not trained, such as 'conv1.*'; may be repeated" },
+    { "--epochs", OPTION_INT, &O.epochs, "N",
+      "how often all samples are seen; default: by data set", OPTION_COUNT },
+    { "--batch", OPTION_INT, &O.batch, "N", "samples of a step; default: by data set",
+      "[1, 1048576]" },
     { "--accumulate", OPTION_INT, &O.accumulate, "N",
-      "a step takes the gradients of so many batches; default 1", "[1, 1048576]" },
+      "add up the gradients of N batches for a step; default 1", "[1, 1048576]" },
     { "--optimizer", OPTION_TEXT, &O.optimizer, "NAME",
       "sgd, adam, adamw, rmsprop, adagrad or lion; default adam" },
-    { "--lr", OPTION_REAL, &O.lr, "X", "highest learning rate; default by data set and optimizer",
+    { "--lr", OPTION_REAL, &O.lr, "X", "highest learning rate; default: by data set and optimizer",
       "(0, inf)" },
-    { "--momentum", OPTION_REAL, &O.momentum, "X", "of sgd and rmsprop; default 0", "[0, 1)" },
-    { "--nesterov", OPTION_FLAG, &O.nesterov, NULL, "sgd: Nesterov's momentum" },
+    { "--momentum", OPTION_REAL, &O.momentum, "X", "momentum of sgd and rmsprop; default 0",
+      "[0, 1)" },
+    { "--nesterov", OPTION_FLAG, &O.nesterov, NULL, "with sgd: use Nesterov's momentum" },
     { "--weight-decay", OPTION_REAL, &O.weight_decay, "X",
-      "default 0, adamw 0.01; negative: none" },
+      "weight decay; default 0, of adamw 0.01; negative: none" },
     { "--spare-vectors", OPTION_FLAG, &O.spare_vectors, NULL,
-      "no weight decay of biases and norms" },
+      "exempt biases and norms from weight decay" },
     { "--schedule", OPTION_TEXT, &O.schedule, "NAME",
-      "constant, step, exponential, cosine, one-cycle, linear, polynomial, restarts\n"
-      "                             or plateau (on the test loss)" },
-    { "--warmup", OPTION_INT, &O.warmup, "N", "first steps with a rising learning rate; default 0",
-      OPTION_TALLY },
+      "learning rate over time: constant, step, exponential, cosine, one-cycle, linear, "
+      "polynomial, restarts or plateau (by the test loss); default: by data set" },
+    { "--warmup", OPTION_INT, &O.warmup, "N",
+      "steps at the beginning in which the learning rate rises; default 0", OPTION_TALLY },
     { "--patience", OPTION_INT, &O.patience, "N",
-      "plateau: epochs without progress before the rate falls; default 10", OPTION_COUNT },
+      "with plateau: epochs without progress before the rate falls; default 10", OPTION_COUNT },
     { "--gamma", OPTION_REAL, &O.gamma, "X",
-      "step, plateau: the rate falls to this part, default 0.1; exponential: 0.95", "(0, 1]" },
-    { "--clip", OPTION_REAL, &O.clip, "X", "largest norm of all gradients together; default none",
-      "(0, inf)" },
+      "the rate falls to this share of itself: with step and plateau, default 0.1; with "
+      "exponential, 0.95",
+      "(0, 1]" },
+    { "--clip", OPTION_REAL, &O.clip, "X",
+      "largest norm of all gradients together; default: no limit", "(0, inf)" },
     { "--clip-value", OPTION_REAL, &O.clip_value, "X",
-      "largest element of a gradient; default none", "(0, inf)" },
+      "largest element of a gradient; default: no limit", "(0, inf)" },
     { "--ema", OPTION_REAL, &O.ema, "X",
-      "test and keep a moving average of the parameters, such as 0.999", "[0, 1)" },
+      "test and keep a moving average of the parameters with this decay, such as 0.999", "[0, 1)" },
     { "--label-smoothing", OPTION_REAL, &O.label_smoothing, "X",
-      "part of a label spread over all classes; default 0", "[0, 1)" },
+      "share of a label that is spread over all classes; default 0", "[0, 1)" },
     { "--augment", OPTION_TEXT, &O.augment, "LIST",
-      "changes of training images, such as crop,flip,cutout=8; see below" },
+      "change training samples at random, such as crop,flip,cutout=8; default: by data set; see "
+      "below" },
     { "--size", OPTION_TEXT, &O.size, "HxW",
-      "images become so large, and the model's input; image-folder: default the model's,\n"
-      "                             else 64x64" },
+      "resize images, and the model's input, to this size; default of image-folder: that of the "
+      "model, else 64x64" },
     { "--glove", OPTION_TEXT, &O.glove, "FILE",
-      "texts: vectors of words to begin with, as text (GloVe)" },
-    { "--rate", OPTION_INT, &O.rate, "HZ", "sounds: samples a second; default by data set",
+      "texts: a text file of vectors of words to begin with (GloVe)" },
+    { "--rate", OPTION_INT, &O.rate, "HZ", "sounds: samples per second; default: by data set",
       "[1000, 192000]" },
-    { "--seconds", OPTION_REAL, &O.seconds, "X", "sounds: length of a sample; default by data set",
-      "(0, 600]" },
-    { "--mels", OPTION_INT, &O.mels, "N", "sounds: bands of the spectrogram; default by data set",
+    { "--seconds", OPTION_REAL, &O.seconds, "X",
+      "sounds: length of a window in seconds; default: by data set", "(0, 600]" },
+    { "--mels", OPTION_INT, &O.mels, "N", "sounds: bands of the spectrogram; default: by data set",
       "[8, 1024]" },
-    { "--low", OPTION_REAL, &O.low, "HZ", "sounds: where the bands begin; default 0",
+    { "--low", OPTION_REAL, &O.low, "HZ", "sounds: lowest frequency of the bands, in Hz; default 0",
       "[0, 96000)" },
-    { "--high", OPTION_REAL, &O.high, "HZ", "sounds: where they end; default half of --rate",
-      "(0, 96000]" },
+    { "--high", OPTION_REAL, &O.high, "HZ",
+      "sounds: highest frequency of the bands, in Hz; default: half of --rate", "(0, 96000]" },
     { "--normalize", OPTION_TEXT, &O.normalize, "NAME",
-      "sounds: clip, each spectrogram has mean 0 and deviation 1; or bands, each band\n"
-      "                             has mean 0, and the whole deviation 1; default clip" },
+      "sounds: clip: each spectrogram has mean 0 and deviation 1; bands: each band has mean 0, and "
+      "the whole deviation 1; default clip" },
     { "--mask", OPTION_REAL, &O.mask, "PART",
-      "sounds: SpecAugment, up to this part of the time and of the\n"
-      "                             bands is the mean; default 0.1, 0: none",
+      "sounds: SpecAugment: up to this share of the time and of the bands becomes the mean; 0: "
+      "none; default 0.1",
       "[-1, 0.9]" },
     { "--sound-memory", OPTION_INT, &O.sound_memory, "MIB",
-      "sounds: recordings that are kept in memory, of each part; others are read\n"
-      "                             from their files again, a whole file for\n"
-      "                             each window, which is slow; default 2048",
+      "sounds: memory for recordings, for each of the two parts; the others are read from their "
+      "files again for each window, which is slow; default 2048",
       "[1, 1048576]" },
     { "--hold-out", OPTION_TEXT, &O.hold_out, "NAME",
-      "sounds: recordings with this word in their names are for testing, such as a\n"
-      "                             speaker" },
-    { "--points", OPTION_INT, &O.points, "N", "toy: how many; default 50", "[1, 1000000]" },
+      "sounds: test with the recordings that have this word in their names, such as a speaker's" },
+    { "--points", OPTION_INT, &O.points, "N", "toy: how many points; default 50", "[1, 1000000]" },
     { "--noise", OPTION_REAL, &O.noise, "X",
-      "toy: deviation added to the coordinates; the square is 1 wide", "[0, 10]" },
+      "toy: deviation of noise on the coordinates of a square of width 1; default 0", "[0, 10]" },
     { "--test-part", OPTION_REAL, &O.test_part, "X",
-      "this part is for testing; toy: default all points, as\n"
-      "                             MiniTorch; sounds, text: default 0.1",
+      "share of the samples that is for testing; default of sounds and text 0.1; of toy: all "
+      "points are for both, as in MiniTorch",
       "[0, 1)" },
-    { "--seed", OPTION_INT, &O.seed, "S", "of everything random; default 0" },
+    { "--seed", OPTION_INT, &O.seed, "S", "seed of everything random; default 0" },
     { "--precision", OPTION_TEXT, &O.precision, "NAME", PRECISION_HELP },
     { "--tokenizer", OPTION_TEXT, &O.tokenizer, "NAME",
-      "text: char, a token for each character, or bpe:N, learned from it; default char" },
-    { "--context", OPTION_INT, &O.context, "N", "text: tokens that are seen at once; default 64",
-      "[1, 1048576]" },
+      "text: char: a token per character; or bpe:N: N tokens, learned from the text; default "
+      "char" },
+    { "--context", OPTION_INT, &O.context, "N",
+      "text: tokens that the model sees at once; default 64", "[1, 1048576]" },
     { "--lora", OPTION_TEXT, &O.lora, "SPEC",
-      "text: train adapters alone: r=8,alpha=16,dropout=0.05,q_proj,v_proj" },
+      "text: train adapters of some layers alone, such as "
+      "r=8,alpha=16,dropout=0.05,q_proj,v_proj" },
     { "--scheme", OPTION_TEXT, &O.scheme, "NAME",
-      "text: of a .gguf: what DIR/model.gguf has its weights in (q8_0, f16, ...);\n"
-      "                             default: as they were" },
+      "text: with a model of a .gguf: the type of the weights in DIR/model.gguf, such as q8_0 or "
+      "f16; default: as they were" },
     { "--steps", OPTION_INT, &O.steps, "N",
-      "text: of the whole training; default 2000, or as --epochs says", OPTION_COUNT },
+      "text: steps of the whole training; default 2000, or as --epochs says", OPTION_COUNT },
     { "--dropout", OPTION_REAL, &O.dropout, "X",
-      "text: of a new model, its attention, too; default 0", "[0, 1)" },
+      "text: dropout of a new model, also in its attention; default 0", "[0, 1)" },
     { "--beta2", OPTION_REAL, &O.beta2, "X",
-      "adam, adamw, lion: of the second moment; default 0.999, text 0.99", "(0, 1)" },
+      "with adam, adamw and lion: decay of the second moment; default 0.999, of text 0.99",
+      "(0, 1)" },
     { "--test-batches", OPTION_INT, &O.test_batches, "N",
-      "text: batches of a look at the test part; default 100", OPTION_COUNT },
+      "text: batches of the test part for each test; default 100", OPTION_COUNT },
     { "--evaluate-every", OPTION_INT, &O.evaluate_every, "N",
-      "epochs between looks at the test set; default 1; text: steps, 250", OPTION_COUNT },
+      "epochs, of text steps, from test to test; default 1, of text 250", OPTION_COUNT },
     { "--tensorboard", OPTION_TEXT, &O.tensorboard, "DIR",
-      "event files for TensorBoard: curves, histograms, graph, pictures" },
+      "write event files for TensorBoard: curves, histograms, graph, pictures" },
     { "--out", OPTION_TEXT, &O.out, "DIR",
-      "for run.json, logs (log.csv), checkpoint.safetensors, model.safetensors,\n"
-      "                             model.onnx" },
-    { "--merge", OPTION_FLAG, &O.merge, NULL, "with --lora: the whole model, too, in DIR/merged" },
+      "write run.json, logs (log.csv), checkpoint.safetensors, model.safetensors and model.onnx to "
+      "this folder" },
+    { "--merge", OPTION_FLAG, &O.merge, NULL,
+      "with --lora: write the whole model, too, to DIR/merged" },
     { "--overwrite", OPTION_FLAG, &O.overwrite, NULL,
-      "--out may hold another training, which is lost" },
-    { "--resume", OPTION_TEXT, &O.resume, "DIR", "go on with a training from its --out folder" },
+      "replace another training that the --out folder holds" },
+    { "--resume", OPTION_TEXT, &O.resume, "DIR", "go on with the training of this --out folder" },
     LINK_ROOT_OPTION,
     { "--recompute", OPTION_REAL, &O.recompute, "SHARE",
-      "keep this share of the forward values and make the others again: less memory", "(0, 1)" },
+      "keep this share of the forward values, and compute the others again: less memory, more time",
+      "(0, 1)" },
     { "--detect-anomaly", OPTION_FLAG, &O.detect_anomaly, NULL,
-      "slow: stop at the first operation that makes NaN or infinity" },
-    { "--show", OPTION_INT, &O.show, "N", "at the end so many test samples with their predictions",
+      "stop at the first operation that makes NaN or infinity; slow" },
+    { "--show", OPTION_INT, &O.show, "N", "print N test samples with their predictions at the end",
       OPTION_TALLY },
-    { "--quiet", OPTION_FLAG, &O.quiet, NULL, "at the end one line instead of charts" },
+    { "--quiet", OPTION_FLAG, &O.quiet, NULL, "print one line at the end instead of charts" },
     DEVICE_OPTIONS(O.device),
     { "--json", OPTION_FLAG, &O.json, NULL,
-      "for machines: a line for each epoch, the last one for the whole" },
+      "print JSON, a line for each epoch and a last one for the whole, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -164,52 +171,77 @@ const char *train_wrong_scheme(const train_options *o, const char **which) {
     return NULL;
 }
 
+static void list_augmentation(void) {
+    static const char *const rows[][2] = {
+        { "crop=PIXELS", "black pixels around, then a random window of the old size; 28 x 28: 2, "
+                         "others: an eighth of the side" },
+        { "flip", "half of the images are mirrored, left to right" },
+        { "resize=SHARE", "a window of at least this share of the area becomes the image; 0.5" },
+        { "rotate=DEGREES", "by up to so many degrees to either side; 10" },
+        { "colour=X", "brightness=X, contrast=X and saturation=X together: factors from 1 - X to "
+                      "1 + X; 0.4" },
+        { "hue=SHARE", "by up to this share of a turn; 0.1" },
+        { "cutout=PIXELS", "a square of this side becomes 0; a quarter of the side" },
+        { "erase=SHARE", "in this share of the images a random rectangle becomes 0; 0.5" },
+        { "mixup=ALPHA", "images and labels are mixed with others, by shares from Beta(ALPHA, "
+                         "ALPHA); 0.2" },
+        { "shift=SHARE", "waveforms are rotated by up to this share of their length; 0.1" },
+        { "gain=DB", "waveforms become louder or softer by up to so many dB; 6" },
+        { "noise=SHARE", "waveforms get white noise of up to this share of their loudness; 0.05" },
+        { "none", "no changes" },
+    };
+    printf("\naugmentation: any of these with commas between, and what each takes without =\n");
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) help_row(rows[k][0], 14, rows[k][1]);
+}
+
+static void list_models(void) {
+    printf("\nmodels of our own, which fit the samples\n");
+    help_row("mlp", 14,
+             "mlp:16,16,tanh has hidden layers of these widths, with relu, tanh, "
+             "sigmoid, gelu or linear after each");
+    help_row("cnn, resnet", 14, "for images");
+    help_row("text-cnn", 14,
+             "text-cnn:100,3-4-5,0.25 has 100 filters of each of these widths in "
+             "words, and this dropout");
+    help_row("sound-cnn", 14,
+             "sound-cnn:16,32,64,128 has convolutions of so many channels; "
+             "16,32,64 without the list");
+}
+
+static void list_schemes(void) {
+    printf("\n");
+    help_paragraphs(
+        "schemes of --quantize: W bits of weights, A bits of what layers read; the first "
+        "and the last layer stay floats");
+    help_row("lq:wWaA", 14, "learned levels (LQ-Nets), 1 to 4 bits; 32: floats");
+    help_row("dorefa:wWaA", 14, "even levels within [-1, 1] and [0, 1], 1 to 4 bits");
+    help_row("lsq:wWaA", 14,
+             "even levels with learned steps; weights of 2 to 8 bits, activations "
+             "of 1 to 8");
+    help_row("abc:wWaA", 14, "sums of W and of A signs (ABC-Net), 1 to 8");
+    help_row("bnn", 14, "signs times signs");
+    help_row("xnor", 14, "the same with a factor for each filter");
+    help_row("bireal", 14, "the same with a smoother gradient");
+    help_row("reactnet", 14, "the same with learned thresholds, too");
+    help_row("bwn", 14, "signs times floats");
+}
+
 void train_list(void) {
-    printf(
-        "\naugmentation, any of these, \"crop=2\" for another number than the usual one:\n"
-        "  crop=PIXELS     black pixels around, then a random window of the old size (28 x 28: 2, "
-        "else an eighth of the side)\n"
-        "  flip            half of the images are mirrored, left to right\n"
-        "  resize=PART     a window of at least this part of the area becomes the image (0.5)\n"
-        "  rotate=DEGREES  by up to so many to either side (10)\n"
-        "  colour=X        brightness=X, contrast=X and saturation=X together: factors within 1 - "
-        "X to 1 + X (0.4)\n"
-        "  hue=X           by up to this part of a turn (0.1)\n"
-        "  cutout=PIXELS   a square of this side becomes 0 (a quarter of the side)\n"
-        "  erase=PART      in this part of the images a random rectangle becomes 0 (0.5)\n"
-        "  mixup=ALPHA     images and labels are mixed with others, by shares from Beta(ALPHA, "
-        "ALPHA) (0.2)\n"
-        "  shift=PART      waveforms are turned around by up to this part of their length (0.1)\n"
-        "  gain=DB         waveforms become louder or softer by up to so many dB (6)\n"
-        "  noise=PART      waveforms get white noise of up to this part of their loudness (0.05)\n"
-        "  none            nothing of it\n");
-    printf("\nmodels of our own fit the samples: mlp, cnn, resnet, text-cnn, sound-cnn; "
-           "mlp:16,16,tanh has hidden\nlayers of these widths, with relu, tanh, sigmoid, gelu "
-           "or linear after each;\n"
-           "text-cnn:100,3-4-5,0.25 has 100 filters of each of these widths in words, and this "
-           "dropout;\nsound-cnn:16,32,64,128 has convolutions of so many channels, 16,32,64 "
-           "without the list\n");
-    printf("\nschemes of --quantize: W bits of weights, A of what layers read; the first and the "
-           "last layer stay floats:\n"
-           "  lq:wWaA      learned levels (LQ-Nets), 1 to 4 bits; 32: floats\n"
-           "  dorefa:wWaA  even levels within [-1, 1] and [0, 1], 1 to 4 bits\n"
-           "  lsq:wWaA     even levels with learned steps, weights of 2 to 8 bits, activations "
-           "of 1 to 8\n"
-           "  abc:wWaA     sums of W and A signs (ABC-Net), 1 to 8\n"
-           "  bnn xnor bireal reactnet   signs times signs: plain, with a factor for each "
-           "filter, with a smoother\n"
-           "               gradient, with learned thresholds too;  bwn: signs times floats\n");
-    printf("\ndata sets and their defaults (optimizer adam):\n");
+    list_augmentation();
+    list_models();
+    list_schemes();
+    printf("\ndata sets and their defaults; the optimizer is adam\n");
     for (const train_set *s = train_sets; s->name; s++) {
         if (lm_is_set(s->name)) continue;
-        printf("  %-14s %s\n  %-14s --model %s --epochs %ld --batch %ld --lr %g --schedule %s "
-               "--augment %s%s%s\n",
-               s->name, s->help, "", s->model, s->epochs, s->batch, s->lr, s->schedule,
-               text_or(s->augment, "none"), text_if(s->folder, " --data "), text_or(s->folder, ""));
+        char row[256];
+        help_row(s->name, 14, s->help);
+        snprintf(row, sizeof row,
+                 "--model %s --epochs %ld --batch %ld --lr %g --schedule %s "
+                 "--augment %s%s%s",
+                 s->model, s->epochs, s->batch, s->lr, s->schedule, text_or(s->augment, "none"),
+                 text_if(s->folder, " --data "), text_or(s->folder, ""));
+        help_row("", 14, row);
     }
     lm_list();
-    printf("  the zoo's models and those of files have --lr %g with adam\n",
-           fac_optim_find("adam")->lr);
-    printf(
-        "\nlonger: facula train fashion-mnist --model resnet --epochs 12 --label-smoothing 0.1\n");
+    printf("Models of the zoo and of files have --lr %g with adam.\n", fac_optim_find("adam")->lr);
 }

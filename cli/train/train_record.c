@@ -155,7 +155,7 @@ static taken take(const cJSON *root, const option *row) {
 int train_recall_text(const char *text, size_t bytes, const char *path, train_options *o) {
     cJSON *root = cJSON_ParseWithLength(text, bytes);
     if (!root && json_lost()) return fail_text("out of memory");
-    if (!root) return fail_text("%s: is no JSON", path);
+    if (!root) return fail_text("%s: is not JSON", path);
     const option *row = train_rows;
     taken how = take_text(cJSON_GetObjectItem(root, "set"), &o->set) ? TAKEN : NO_MEMORY;
     for (; how == TAKEN && row->name; row++)

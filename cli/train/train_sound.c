@@ -56,7 +56,7 @@ int sound_heard(train_options *o, const model *m) {
     const fac_type t = fac_value_type(fac_graph_input(m->graph, 0));
     const long rate = note ? strtol(note, NULL, 10) : 0;
     if (o->rate && rate > 0 && o->rate != rate)
-        return fail_text("%s hears at %ld Hz, --rate is %ld", o->model, rate, o->rate);
+        return fail_text("%s takes sound at %ld Hz, but --rate is %ld", o->model, rate, o->rate);
     if (!o->rate) o->rate = rate > 0 && rate <= 10000000 ? rate : 0;
     if (!(o->seconds > 0) && t.dims.n == 2 && t.dims.d[1] > 0)
         o->seconds = (double)t.dims.d[1] / rate_of(o);
@@ -109,10 +109,11 @@ static int build(const train_options *o, const fac_dataset *like, bool pictures,
     const fac_status status = fac_graph_check(g, &err);
     if (status || !logits) {
         fac_graph_free(g);
-        return status ? fail(&err)
-                      : usage_error(verb_find("train"),
-                                    "%s takes --model sound-cnn, zoo:NAME or a file that hears",
-                                    o->set);
+        return status
+                   ? fail(&err)
+                   : usage_error(verb_find("train"),
+                                 "%s takes --model sound-cnn, zoo:NAME or a file that takes sound",
+                                 o->set);
     }
     out->graph = g;
     return EXIT_OK;

@@ -59,7 +59,7 @@ printf 'input a f32[N,16,5,5]\nb = flatten(a) axis=1\noutput flat = b\n' >flat.t
 expect 0 '1 input, 1 output' "$facula" edit front.onnx --append flat.txt -o joined.onnx
 expect 0 'output flat' "$facula" show joined.onnx
 expect 1 'there is no value "%99" to end at' "$facula" edit zoo:lenet --part 'x->%99' --dry-run
-expect 1 'is no FROM,...->TO' "$facula" edit zoo:lenet --part x --dry-run
+expect 1 'is not FROM,...->TO' "$facula" edit zoo:lenet --part x --dry-run
 printf 'input a f32[N,6,28,28]\nb = abs(a)\noutput c = b\n' >abs.txt
 expect 0 'the part is now that of abs.txt' "$facula" edit zoo:lenet --replace-part '%1->%2=abs.txt' -o abs.onnx
 expect 0 'abs(' "$facula" show abs.onnx

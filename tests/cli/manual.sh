@@ -32,7 +32,19 @@ for verb in $verbs; do
     # a line break that was taken for text of a model
     "$facula" help "$verb" >help
     checks=$((checks + 1))
-    ! grep -v 'zoo:' help | grep '[a-z,.]?[A-Za-z-]' >said || wrong "help $verb: $(head -n 1 said)"
+    ! grep -v 'zoo:' help | grep '[a-z,.;]?[A-Za-z -]' >said || wrong "help $verb: $(head -n 1 said)"
+    # text is filled, and nothing is left without words
+    checks=$((checks + 1))
+    ! sed '/^usage:/d; /^  facula /d' help | grep '.\{81\}' >said || wrong "help $verb is wide: $(head -n 1 said)"
+    ! grep ' $' help >said || wrong "help $verb says nothing of $(head -n 1 said)"
+    # examples are of this verb, with options that it has
+    sed -n '/^examples*$/,/^$/s/^  //p' help >examples
+    checks=$((checks + 1))
+    [ -s examples ] && ! grep -v "^facula $verb\( \|$\)" examples || wrong "help $verb has no examples"
+    options "$verb" >known
+    for option in $(sed "s/'[^']*'//g; s/ |.*//" examples | grep -o ' --*[a-z][a-z0-9-]*'); do
+        grep -qxe "$option" known || wrong "an example of $verb has $option"
+    done
     holds facula.1 "facula\\-$verb"
     "$facula" help --man "$verb" >facula-$verb.1
     clean facula-$verb.1
@@ -49,6 +61,14 @@ for verb in $verbs; do
         *) grep -q "from $verb' -s ${option#-} " fish ;;
         esac && checks=$((checks + 1)) || wrong "fish does not know $option of $verb"
     done
+done
+# examples that need no file run as they are
+for verb in bench export tile; do
+    "$facula" help "$verb" | grep -e "^  facula.*'gemm" -e '^  facula.*--gemm' -e '^  facula.*--problem' >lines
+    while read -r word line; do
+        checks=$((checks + 1))
+        eval "\"\$facula\" $line" >said 2>&1 || wrong "$word $line: $(head -n 1 said)"
+    done <lines
 done
 # what is in a page reads as it was written: quotes, backslashes, dots that begin a line
 "$facula" help edit | tr -s ' \n' '  ' >plain

@@ -57,12 +57,12 @@ alone '--guesses needs --lookup or --draft' '--guesses 3'
 expect 1 'none.gguf' "$facula" generate none.gguf text --temp 0 --seed 3
 "$facula" generate none.gguf text 2>&1 | grep -q tokenizer && wrong 'a file that is not there needs no other tokenizer'
 checks=$((checks + 1))
-alone '--temp 0 goes without --top-k' '--top-k 3 --temp 0'
+alone '--temp 0 cannot go with --top-k' '--top-k 3 --temp 0'
 for draw in --temp --top-k --top-p --min-p --seed --repeat-penalty --presence-penalty --frequency-penalty; do
-    alone "--beams goes without $draw" "--beams 2 $draw 1"
+    alone "--beams cannot go with $draw" "--beams 2 $draw 1"
 done
 for none in '--stats' '--stop x' '--context-shift' '--lookup 3' '--json-schema {}'; do
-    alone 'goes without grammars, guesses' "--beams 2 $none"
+    alone 'cannot go with grammars, guesses' "--beams 2 $none"
 done
 # ... or with this data set, optimizer or schedule
 idle() {

@@ -80,8 +80,8 @@ refuse 2 "one training" "$dir/a" "$dir/b" --weights
 refuse 1 "log.jsonl" "$dir/nothing"
 refuse 1 "model.safetensors" "$dir/odd" --weights
 refuse 1 "no epoch" "$dir/empty"
-refuse 1 "line 2 is no JSON" "$dir/broken"
-refuse 1 "no confusion matrix" "$dir/odd"
+refuse 1 "line 2 is not a JSON object" "$dir/broken"
+refuse 1 "not a confusion matrix" "$dir/odd"
 refuse 1 "svg or .png" "$dir/a" -o "$dir/a.jpg"
 refuse 1 "nowhere" "$dir/a" -o /nowhere/a.svg
 [ $fails -eq 0 ] && echo "plot: ok"

@@ -32,7 +32,7 @@ holds out '     2  class 2' 'order=bgr'
 expect 0 '"changed":	true' "$facula" run model.onnx red.ppm --preset raw --mean 1 --json
 expect 2 '--preset: order is rgb, bgr or grey, not "gbr"' \
     "$facula" run model.onnx red.ppm --preset raw,order=gbr; one_line
-expect 2 '--crop: "8,order=bgr" is no value' \
+expect 2 '--crop: "8,order=bgr" is not a value' \
     "$facula" run model.onnx red.ppm --crop 8,order=bgr; one_line
 expect 2 '--std: std is one or three numbers other than 0' \
     "$facula" run model.onnx red.ppm --std 0; one_line
@@ -122,17 +122,17 @@ hf '{"do_normalize": false, "size": 12, "do_center_crop": true, "crop_size": 8}'
 hf '{"do_normalize": false, "size": {"shortest_edge": 8}, "crop_pct": 0.5}' 'preset size=16,crop=8,'
 hf '{"do_normalize": false, "do_flip_channel_order": true, "resample": 0}' \
     'interpolation=nearest,order=bgr'
-hf '{"image_mean": 0.5, "image_std": [1, 0, 1]}' 'image_std says what' 1
-hf '{"image_mean": 1e999}' 'image_mean says what' 1
+hf '{"image_mean": 0.5, "image_std": [1, 0, 1]}' 'image_std asks for what' 1
+hf '{"image_mean": 1e999}' 'image_mean asks for what' 1
 hf '{"do_normalize": false, "size": {"shortest_edge": 8}, "crop_pct": 1e-300}' \
-    'crop_pct says what' 1
-hf '{"do_normalize": false, "size": {"height": 8, "width": 1e300}}' 'size says what' 1
-hf '{"do_normalize": false, "resample": 1}' 'resample says what facula cannot do' 1
-hf '{"image_mean": ["a"]}' 'image_mean says what' 1
-hf '{"image_mean": [1, 2]}' 'image_mean says what' 1
-hf '{"do_normalize": false, "size": {"longest_edge": 8}}' 'size says what' 1
-hf '{"do_normalize": false, "do_center_crop": true}' 'crop_size says what' 1
-hf 'nonsense' 'is no JSON' 1
+    'crop_pct asks for what' 1
+hf '{"do_normalize": false, "size": {"height": 8, "width": 1e300}}' 'size asks for what' 1
+hf '{"do_normalize": false, "resample": 1}' 'resample asks for what facula cannot do' 1
+hf '{"image_mean": ["a"]}' 'image_mean asks for what' 1
+hf '{"image_mean": [1, 2]}' 'image_mean asks for what' 1
+hf '{"do_normalize": false, "size": {"longest_edge": 8}}' 'size asks for what' 1
+hf '{"do_normalize": false, "do_center_crop": true}' 'crop_size asks for what' 1
+hf 'nonsense' 'is not JSON' 1
 expect 0 'by --preset' "$facula" run side/m.onnx red.ppm --preset raw
 hf '{"something": "else"}' '(guessed)'
 rm side/preprocessor_config.json
@@ -143,7 +143,7 @@ expect 0 'preset size=10,crop=8,interpolation=bicubic,order=rgb,range=0..1,mean=
 holds out '  x'
 for names in '"labels": {"0": "a", "2": "b"}' '"labels": [1, 2, 3]' '"id2label": {"x": "a"}' '"labels": []'; do
     echo "{ $names }" >side/config.json
-    expect 1 'no list of names' "$facula" run side/m.onnx red.ppm; one_line
+    expect 1 'not a list of class names' "$facula" run side/m.onnx red.ppm; one_line
 done
 
 # the zoo

@@ -9,7 +9,7 @@ expect 2 'not "fast"' "$facula" report zoo:lenet -o page.html --target fast
 expect 2 'not "1T"' "$facula" report zoo:lenet -o page.html --target 1T
 expect 2 'need --profile' "$facula" report zoo:lenet -o page.html --seconds 2
 expect 2 'need --profile' "$facula" report zoo:lenet -o page.html --precision high
-expect 2 'without --peaks' "$facula" report zoo:lenet -o page.html --target 1T,1G --peaks
+expect 2 'cannot go with --peaks' "$facula" report zoo:lenet -o page.html --target 1T,1G --peaks
 expect 1 'no/such/page.html: No such file' "$facula" report zoo:lenet -o no/such/page.html
 check [ ! -e page.html ]
 

@@ -127,7 +127,7 @@ expect 1 'without states' sh -c "'$facula' listen loud.onnx - --hop 0.1 <then.wa
 # what cannot be
 expect 1 'longer than the file' sh -c "head -c 1000 birds/low/1.wav >cut.wav; '$facula' run run/model.onnx cut.wav"
 expect 1 'not a sound' sh -c "echo hello >text.wav; '$facula' run run/model.onnx text.wav"
-expect 1 'at which rate' sh -c "'$facula' edit run/model.onnx --delete-meta facula.rate -o mute.onnx >/dev/null 2>&1; '$facula' run mute.onnx birds/low/1.wav"
+expect 1 'rate of its sound' sh -c "'$facula' edit run/model.onnx --delete-meta facula.rate -o mute.onnx >/dev/null 2>&1; '$facula' run mute.onnx birds/low/1.wav"
 expect 1 'compressed' sh -c "printf 'OggS and more of it' | '$facula' listen run/model.onnx -"
 expect 2 'which model' "$facula" listen
 expect 1 'sounds of' "$facula" train sound-folder --data run --epochs 1

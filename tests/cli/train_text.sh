@@ -66,7 +66,7 @@ grep -q "^guesses .* accepted" "$dir/err" || bad "--stats says nothing of guesse
 # a conversation goes on after a line that is no text, and tells its commands in lines
 printf 'caf\351\n/what\nthe cat\n' | "$facula" chat "$dir/run_char" --chat-template zephyr -n 3 --temp 0 > "$dir/a" 2> "$dir/err" \
     || bad "chat: $(cat "$dir/err")"
-grep -q "^that is no UTF-8" "$dir/err" || bad "chat passes over a line without a word: $(cat "$dir/err")"
+grep -q "^this line is not UTF-8" "$dir/err" || bad "chat passes over a line without a word: $(cat "$dir/err")"
 grep -q "^/regenerate answers again" "$dir/err" || bad "the commands of chat: $(cat "$dir/err")"
 
 # a prompt that is too long, a tokenizer of another model
@@ -137,7 +137,7 @@ grep -q "im_start\|context" "$dir/err" || grep -q test_loss "$dir/out" || bad "c
 echo '{"messages":[{"role":"user"}]}' >> "$dir/chat.jsonl"
 refused 1 "line 13: a message needs" --data "$dir/chat.jsonl" --model "$dir/chatty"
 echo 'no' > "$dir/chat.jsonl"
-refused 1 "line 1: is no JSON" --data "$dir/chat.jsonl" --model "$dir/chatty"
+refused 1 "line 1: is not JSON" --data "$dir/chat.jsonl" --model "$dir/chatty"
 
 # stopped in the middle and resumed: the same bytes
 half="$small --model gpt:1x2x16 --steps 60 --evaluate-every 20 --dropout 0.1"

@@ -11,26 +11,27 @@ static struct {
     bool json, table, names;
 } o = { .depth = 3, .batch = 1 };
 static const option options[] = {
-    { "--depth", OPTION_INT, &o.depth, "N", "levels of modules that are shown; default 3",
+    { "--depth", OPTION_INT, &o.depth, "N", "how many levels of modules to print; default 3",
       OPTION_COUNT },
     { "--columns", OPTION_TEXT, &o.columns, "A,B,...",
-      "of kind, in, out, kernel, params, trainable, macs, share, memory, weights, bits, "
-      "intensity" },
+      "which columns, of kind, in, out, kernel, params, trainable, macs, share, memory, weights, "
+      "bits, intensity" },
     { "--table", OPTION_FLAG, &o.table, NULL,
-      "the table that torchinfo prints: classes, shapes, sizes" },
+      "print the table that torchinfo prints: classes, shapes, sizes" },
     { "--names", OPTION_FLAG, &o.names, NULL,
-      "with --table: names of modules after their classes" },
+      "with --table: print names of modules after their classes" },
     { "--convention", OPTION_TEXT, &o.convention, "NAME",
-      "who counts the multiply-adds: core (default), torchinfo, ptflops, ptflops-modules, "
-      "ptflops-aten, fvcore, thop, onnx-tool; "
-      "all: a table of them" },
-    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim; default 1", OPTION_COUNT },
-    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS", "sizes of an input: x=1x3x224x224" },
+      "whose way of counting multiply-adds: core (default), torchinfo, ptflops, ptflops-modules, "
+      "ptflops-aten, fvcore, thop or onnx-tool; all: a table of them" },
+    { "--batch", OPTION_INT, &o.batch, "N", "size of the open first dim of the inputs; default 1",
+      OPTION_COUNT },
+    { "--shape", OPTION_LIST, &o.shapes, "NAME=DIMS",
+      "sizes of an input: x=1x3x224x224; may be repeated" },
     { "--weights", OPTION_TEXT, &o.weights, "FILE", "for zoo:NAME" },
     LINK_ROOT_OPTION,
     { "--memory-limit", OPTION_TEXT, &o.memory, "SIZE",
-      "memory this process may take, such as 2G" },
-    { "--json", OPTION_FLAG, &o.json, NULL, "for machines" },
+      "most memory that this process may take, such as 2G" },
+    { "--json", OPTION_FLAG, &o.json, NULL, "print JSON, as docs/JSON.md describes" },
     { 0 }
 };
 
@@ -223,15 +224,17 @@ static int run(list args) {
     return code;
 }
 
-const verb verb_summary = { .name = "summary",
-                            .summary = "parameters, multiply-adds and memory of a model",
-                            .usage = "facula summary MODEL [options]",
-                            .options = options,
-                            .run = run,
-                            .more =
-                                "MODEL: zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes "
-                                "it.  Modules come from the scopes of the graph and from the\n"
-                                "names that PyTorch's exporter gives.  One multiply-add is two "
-                                "floating-point operations; the bias of a product counts as\n"
-                                "an other operation.  `--convention all` shows what seven other "
-                                "counters say of the same model, and why." };
+const verb verb_summary = {
+    .name = "summary",
+    .summary = "print parameters, multiply-adds and memory of a model",
+    .usage = "facula summary MODEL [options]",
+    .options = options,
+    .examples = "summary model.onnx\nsummary zoo:resnet50 --batch 8 --table\nsummary model.onnx "
+                "--convention all",
+    .run = run,
+    .more = "MODEL is zoo:NAME, FILE.onnx, or FILE.txt as `facula show` writes it.  Modules are "
+            "found by the\nscopes of the graph and by the names that PyTorch's exporter gives.  "
+            "One multiply-add is two\nfloating-point operations; the bias of a product counts as "
+            "another operation.  --convention all\nprints what seven other counters say of the "
+            "same model, and why."
+};
