@@ -24,7 +24,8 @@ static const option options[] = {
     { "--at", OPTION_LIST, &o.at, "NAME",
       "only steps of these layers: their names in any view, modules, op:conv2d or kind:Conv2d; '*' "
       "stands for any text" },
-    { "--seconds", OPTION_REAL, &o.seconds, "S", "seconds to measure; default 1", "(0, inf)" },
+    { "--seconds", OPTION_REAL, &o.seconds, "S",
+      "seconds to measure, for 2,000 runs at most; default 1", "(0, inf)" },
     { "--chrome-trace", OPTION_OUT, &o.trace, "FILE",
       "write one run as a trace for chrome://tracing or ui.perfetto.dev" },
     DEVICE_OPTIONS(o.job.device),
