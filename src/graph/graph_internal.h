@@ -115,7 +115,8 @@ enum { FAC_BODY_DEPTH = 16 }; /* of bodies in bodies: what walks through them re
 fac_graph *fac_graph_share(fac_graph *body);
 /* How many nodes its expansion makes; 0: it has none, or cannot be expanded. */
 static inline int64_t fac_node_expands(const fac_node *n) {
-    return !n->op->expand ? 0 : n->op->expands ? n->op->expands(n) : 1;
+    if (!n->op->expand) return 0;
+    return n->op->expands ? n->op->expands(n) : 1;
 }
 /* Does it mean something without an expansion: a formula, or ops that are its body? */
 static inline bool fac_op_means(const fac_op *op) {
