@@ -174,7 +174,7 @@ def from_numpy(array: Any) -> Tensor:
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A new tensor of numbers, nested lists or an array, which is copied.
+    """A new tensor of numbers, nested lists (of numbers or of texts) or an array, which is copied.
 
         >>> fac.tensor([[1., 2.], [3., 4.]]).sum()
         tensor(10.)

@@ -194,7 +194,7 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
 @_method
 def __array__(x: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     if x.dtype.name == "text":
-        return np.asarray(x.tolist(), dtype=object)
+        return np.array(x.tolist(), dtype=object).reshape(x.shape)
     array = np.asarray(memoryview(readable(x)))
     if dtype is not None and array.dtype != dtype:
         if copy is False:

@@ -107,7 +107,7 @@ class Model:
         return [values[n] for n in names]
 
     def _operand(self, port: Port, value: Any) -> Tensor:
-        x = value if isinstance(value, Tensor) else Tensor(value, dtype=port.dtype if isinstance(value, (list, tuple, int, float)) else None)
+        x = value if isinstance(value, Tensor) else Tensor(value, dtype=port.dtype if isinstance(value, (list, tuple, int, float, str)) else None)
         if x.dtype is not port.dtype:
             raise _facula.DtypeError(f"{self.name}: input {port.name!r} is {port.dtype}, but {x.dtype} was given"
                                      f" (x.astype('{port.dtype}') converts it)")

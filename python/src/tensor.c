@@ -46,7 +46,9 @@ static fac_tensor *converted(fac_tensor *t, fac_dtype dtype) {
 /* Of what is no Tensor. */
 static fac_tensor *elements_of(PyObject *o, fac_dtype dtype, bool copy) {
     bool number = PyFloat_Check(o) || PyLong_Check(o) || PyList_Check(o) || PyTuple_Check(o);
-    return number ? py_sequence(o, dtype) : converted(py_borrow_buffer(o, copy), dtype);
+    /* a string alone is more often a mistake, a path say, than a text */
+    bool text = dtype == FAC_TEXT && PyUnicode_Check(o);
+    return number || text ? py_sequence(o, dtype) : converted(py_of_array(o, copy), dtype);
 }
 
 TensorObject *py_tensor_from(PyObject *o, fac_dtype dtype, bool copy) {

@@ -57,7 +57,7 @@ def test_nested_lists():
     assert fac.tensor([True, False]).dtype is fac.bool_
     assert fac.tensor([]).shape == (0,)
     assert fac.tensor([[1.0], [2.0]], dtype=fac.float64).shape == (2, 1)
-    for wrong in ([[1], [1, 2]], [1, [2]], ["a"], [object()]):
+    for wrong in ([[1], [1, 2]], [1, [2]], ["a", 1], [b"a"], [object()]):
         with pytest.raises((ValueError, TypeError)):
             fac.tensor(wrong)
     with pytest.raises(OverflowError):
