@@ -110,8 +110,8 @@ MORE = {"F.margin_ranking_loss(x, y, y)", "F.triplet_margin_loss(x, x + 1, x * 3
         "F.adaptive_avg_pool1d(x, 2)", "F.adaptive_max_pool1d(x, 2)", "F.max_pool1d(x, 2)", "F.avg_pool1d(x, 2, 1, 1)", "n.addmm(x, x, y)", "n.baddbmm(x, x, y)", "F.embedding(x.abs(), n.ones(9, 2))",
         "F.multi_margin_loss(x, i[:, 0])", "F.scaled_dot_product_attention(x, x, x)", "F.scaled_dot_product_attention(x, x, x, is_causal=True)", "F.interpolate(x, scale_factor=1.5)", "x[j]", "x.outer(x)",
         "n.lerp(x, y, x)", "F.multilabel_soft_margin_loss(x, x.sigmoid())", "F.cosine_embedding_loss(x, x * 2 + 1, x[..., 0].sign())", "F.pixel_shuffle(x, 1)", "F.pixel_unshuffle(x, 1)", "n.inner(x, x)", "F.unfold(x, 2)",
-        "F.one_hot(x.abs(), 9)", "F.embedding(x, n.ones(9, 2))", "F.one_hot(x, 9)", "n.matmul(x, y)", "x.mm(y)", "x / y", "F.gaussian_nll_loss(x, x * 2, x.abs() + 1)", "n.diag_embed(x, k)"}
-TASTE = {"n.norm(x, p)", "n.norm(x, p, d, True)", "n.dist(x, y, p)", "F.pairwise_distance(x, y, p)", "x.expand_as(x)", "n.frac(x)"}
+        "F.one_hot(x.abs(), 9)", "F.embedding(x, n.ones(9, 2))", "F.one_hot(x, 9)", "n.matmul(x, y)", "x.mm(y)", "x / y", "F.gaussian_nll_loss(x, x * 2, x.abs() + 1)", "n.diag_embed(x, k)", "n.unique(x, dim=0)", "n.take_along_dim(x, i, d)"}
+TASTE = {"n.norm(x, p)", "n.norm(x, p, d, True)", "n.dist(x, y, p)", "F.pairwise_distance(x, y, p)", "x.expand_as(x)", "n.frac(x)", "n.diag_embed(x, k)", "n.diagflat(x, -k)"}
 
 
 @pytest.mark.parametrize("whole, call", [(w, c) for w in (False, True) for c in CALLS[w]])
