@@ -108,7 +108,9 @@ def contiguous(x: Tensor) -> Tensor:
 
 @_method
 def is_contiguous(x: Tensor) -> bool:
-    """Is it row-major in memory?"""
+    """Is it row-major in memory?  What has no elements is."""
+    if not x._count:
+        return True
     strides, step = x._strides, 1
     for n, s in zip(reversed(x.shape), reversed(strides)):
         if n != 1 and s != step:

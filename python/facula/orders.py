@@ -224,7 +224,7 @@ def cov(x: Tensor, *, correction: int = 1) -> Tensor:
         raise _facula.ShapeError(f"cov of shape {x.shape}: two dims at most were expected")
     t = floats(x if x.ndim == 2 else _reshape(x, [1, x._count]))
     d = t - mean(t, 1, True)
-    y = mm(d, d.mT) / (t.shape[1] - correction)
+    y = mm(d, d.mT) / float(max(t.shape[1] - correction, 0))
     return y if t.shape[0] != 1 else _reshape(y, [])
 
 

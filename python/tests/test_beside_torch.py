@@ -34,7 +34,7 @@ F.huber_loss(x, y, delta=0.5) | F.kl_div(x, y) | F.kl_div(x, y.abs(), reduction=
 F.poisson_nll_loss(x, y) | F.hinge_embedding_loss(x, y) | F.hinge_embedding_loss(x, y.sign()) | F.soft_margin_loss(x, y.detach()) | F.cosine_similarity(x, y, d) | F.pairwise_distance(x, y, p) | F.gaussian_nll_loss(x, x * 2, x.abs() + 1)
 F.margin_ranking_loss(x, y, y) | F.triplet_margin_loss(x, x + 1, x * 3) | F.multilabel_soft_margin_loss(x, x.sigmoid()) | F.cosine_embedding_loss(x, x * 2 + 1, x[..., 0].sign()) | F.layer_norm(x, x.shape[-1:])
 F.rms_norm(x, x.shape[-1:]) | F.max_pool1d(x, 2) | F.avg_pool1d(x, 2, 1, 1) | F.adaptive_avg_pool1d(x, 2) | F.adaptive_max_pool1d(x, 2) | F.interpolate(x, scale_factor=1.5) | F.pixel_shuffle(x, 1) | F.pixel_unshuffle(x, 1)
-F.unfold(x, 2) | F.scaled_dot_product_attention(x, x, x) | F.scaled_dot_product_attention(x, x, x, is_causal=True) | F.multi_margin_loss(x, i[:, 0]) | F.nll_loss(x, i[:, 0]) | F.cross_entropy(x, i[:, 0])"""
+F.unfold(x, 2) | F.scaled_dot_product_attention(x, x, x) | F.scaled_dot_product_attention(x, x, x, is_causal=True) | F.multi_margin_loss(x, i[:, 0], reduction='none') | F.nll_loss(x, i[:, 0]) | F.cross_entropy(x, i[:, 0])"""
 WHOLE = """x + y | x - y | x * s | x / y | x // (y * 2 + 1) | x % (y * 2 + 1) | x == y | x < s | x & 3 | ~x | n.bitwise_and(x, y) | n.bitwise_or(x, y) | n.bitwise_xor(x, y) | n.bitwise_not(x) | n.sum(x) | n.sum(x, d)
 n.prod(x, d) | n.amax(x, d) | n.cumsum(x, d) | n.sign(x) | n.abs(x) | n.maximum(x, y) | n.floor_divide(x, 3) | n.remainder(x, 3) | n.fmod(x, 3) | n.div(x, y * 2 + 1, rounding_mode='trunc') | n.div(x, 2, rounding_mode='floor')
 n.sqrt(x.abs()) | n.atan2(x, y) | n.copysign(x, -2) | n.logical_and(x, y) | n.logical_or(x, y) | n.logical_xor(x, y) | n.logical_not(x) | n.all(x, d) | n.any(x) | n.argmax(x) | n.argmin(x, d)
@@ -108,10 +108,10 @@ def called(call, env):
 # what facula takes and PyTorch does not, or the other way round (docs/python/pytorch.md), and where a gradient is a matter of taste
 MORE = {"F.margin_ranking_loss(x, y, y)", "F.triplet_margin_loss(x, x + 1, x * 3)", "F.kl_div(x, y)", "n.cdist(x, x * 2 + 1)", "n.mean(x, d, True)", "n.quantile(x, 0.3, d)", "x.mT", "F.layer_norm(x, x.shape[-1:])",
         "F.adaptive_avg_pool1d(x, 2)", "F.adaptive_max_pool1d(x, 2)", "F.max_pool1d(x, 2)", "F.avg_pool1d(x, 2, 1, 1)", "n.addmm(x, x, y)", "n.baddbmm(x, x, y)", "F.embedding(x.abs(), n.ones(9, 2))",
-        "F.multi_margin_loss(x, i[:, 0])", "F.scaled_dot_product_attention(x, x, x)", "F.scaled_dot_product_attention(x, x, x, is_causal=True)", "F.interpolate(x, scale_factor=1.5)", "x[j]", "x.outer(x)",
+        "F.multi_margin_loss(x, i[:, 0], reduction='none')", "F.scaled_dot_product_attention(x, x, x)", "F.scaled_dot_product_attention(x, x, x, is_causal=True)", "F.interpolate(x, scale_factor=1.5)", "x[j]", "x.outer(x)",
         "n.lerp(x, y, x)", "F.multilabel_soft_margin_loss(x, x.sigmoid())", "F.cosine_embedding_loss(x, x * 2 + 1, x[..., 0].sign())", "F.pixel_shuffle(x, 1)", "F.pixel_unshuffle(x, 1)", "n.inner(x, x)", "F.unfold(x, 2)",
-        "F.one_hot(x.abs(), 9)", "F.embedding(x, n.ones(9, 2))", "F.one_hot(x, 9)", "n.matmul(x, y)", "x.mm(y)", "x / y", "F.gaussian_nll_loss(x, x * 2, x.abs() + 1)", "n.diag_embed(x, k)"}
-TASTE = {"n.norm(x, p)", "n.norm(x, p, d, True)", "n.dist(x, y, p)", "F.pairwise_distance(x, y, p)", "x.expand_as(x)", "n.frac(x)"}
+        "F.one_hot(x.abs(), 9)", "F.embedding(x, n.ones(9, 2))", "F.one_hot(x, 9)", "n.matmul(x, y)", "x.mm(y)", "x / y", "F.gaussian_nll_loss(x, x * 2, x.abs() + 1)", "n.diag_embed(x, k)", "n.unique(x, dim=0)", "n.take_along_dim(x, i, d)", "n.roll(x, k, d)"}
+TASTE = {"n.norm(x, p)", "n.norm(x, p, d, True)", "n.dist(x, y, p)", "F.pairwise_distance(x, y, p)", "x.expand_as(x)", "n.frac(x)", "n.diag_embed(x, k)", "n.diagflat(x, -k)", "n.diag(x, k)"}
 
 
 @pytest.mark.parametrize("whole, call", [(w, c) for w in (False, True) for c in CALLS[w]])

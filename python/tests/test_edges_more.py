@@ -103,6 +103,7 @@ def test_rounding_with_decimals_and_other_keywords():
 def test_one_row_has_one_covariance():
     x = fac.tensor([[1.0, 2.0, 4.0]])
     assert fac.cov(x).shape == fac.corrcoef(x).shape == () and math.isclose(fac.cov(x).item(), np.cov([1, 2, 4]), rel_tol=1e-6)
+    assert fac.cov(fac.zeros(0)).isnan().item() and fac.zeros(2, 0, 4).is_contiguous()
     assert fac.tensor([3.0]).var().isnan().item() and fac.tensor([1.0, 3.0]).var(correction=3).item() == INF
 
 
