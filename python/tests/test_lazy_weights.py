@@ -73,7 +73,7 @@ def test_dlpack_writes_into_weights(net):
     shown = np.from_dlpack(net[0].weight.detach())
     if shown.flags.writeable:
         shown *= 2
-    assert step(net, 10)[0] == 1 + bool(shown.flags.writeable)
+    assert step(net, 10)[0] == 2                    # NumPy before 2.1 does not write, but nothing says so
     del shown
     gc.collect()
     step(net, 11)

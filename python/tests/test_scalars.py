@@ -43,6 +43,7 @@ CALLS = {
     "pairwise_distance": ["F.pairwise_distance(x, y, 2 + s)", "F.pairwise_distance(x, y, 2.0, s)"],
     "poisson_nll_loss": ["F.poisson_nll_loss(x.abs(), y, False, False, s)"],
     "triplet_margin_loss": ["F.triplet_margin_loss(x, y, y * 2, s)", "F.triplet_margin_loss(x, y, y * 2, 1.0, 2 + s)", "F.triplet_margin_loss(x, y, y * 2, eps=s)"],
+    "add": ["fac.add(x, y, alpha=s)"], "sub": ["fac.sub(x, y, alpha=s)"], "subtract": ["fac.subtract(x, y, alpha=s)"],
     "pad": ["F.pad(x, (1, 2), value=s)"], "addmm": ["fac.addmm(x, x, s4, beta=s, alpha=s * 2)"], "addmv": ["fac.addmv(v, s4, v, beta=s, alpha=s * 2)"],
     "addr": ["fac.addr(s4, v, v, beta=s, alpha=s * 2)"], "baddbmm": ["fac.baddbmm(b @ b.mT, b, b.mT, beta=s, alpha=s * 2)"],
     "addbmm": ["fac.addbmm(s4, b.mT, b, beta=s, alpha=s * 2)"], "addcmul": ["fac.addcmul(x, y, y, value=s)"], "addcdiv": ["fac.addcdiv(x, y, y.abs() + 1, value=s)"],

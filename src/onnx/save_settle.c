@@ -12,13 +12,18 @@
 
 /* ---- element types ---- */
 
+/* They move elements of any type that is not only stored. */
+#define MOVERS                                                                                     \
+    " Compress Concat DepthToSpace Expand Gather GatherElements GatherND ReverseSequence "         \
+    "ScatterElements ScatterND Slice SpaceToDepth Split Tile Trilu Unique Where "
 #define D(dtype) (1u << FAC_##dtype)
 enum {
     HALVES = D(F16) | D(BF16),
     SIGNED = D(I8) | D(I16) | D(I32) | D(I64),
     UNSIGNED = D(U8) | D(U16) | D(U32) | D(U64),
     SMALL = D(I8) | D(I16) | D(U8) | D(U16),
-    INTS = SIGNED | UNSIGNED
+    INTS = SIGNED | UNSIGNED,
+    STORED = D(NONE) /* small floats and integers that quantized models store */
 };
 
 /* What ONNX operators do not take although ours do, up to an opset (0: so far).  From the type
@@ -51,13 +56,15 @@ static const struct {
              { " MaxUnpool ", 0, INTS },
              { " QuantizeLinear ", 18, HALVES },
              { " MeanVarianceNormalization ", 0, HALVES | D(F64) },
-             { " Range ", 0, HALVES | D(I8) | UNSIGNED } };
+             { " Range ", 0, HALVES | D(I8) | UNSIGNED },
+             { MOVERS, 0, STORED } };
 #undef D
 
 static bool takes(const char *type, int opset, fac_dtype dtype) {
     size_t n = strlen(type);
     for (size_t k = 0; k < sizeof gaps / sizeof *gaps; k++) {
-        const bool lacks = (uint64_t)gaps[k].lacks >> dtype & 1;
+        const bool lacks = ((uint64_t)gaps[k].lacks >> dtype & 1) ||
+                           (gaps[k].lacks & STORED && fac_dtype_is_stored(dtype));
         if (!lacks || (gaps[k].until && opset > gaps[k].until)) continue;
         for (const char *at = gaps[k].types; (at = strstr(at, type)); at += n)
             if (at[-1] == ' ' && at[n] == ' ') return false;
@@ -65,8 +72,17 @@ static bool takes(const char *type, int opset, fac_dtype dtype) {
     return true;
 }
 
+/* The element type that an ONNX op has not: that of the first input, or of the result where the
+ * first input is a condition.  FAC_NONE: it has both. */
+static fac_dtype missing(const char *type, int opset, const fac_node *n) {
+    if (!n->nin || !n->in[0]) return FAC_NONE;
+    const fac_dtype first = n->in[0]->type.dtype, result = n->out[0]->type.dtype;
+    if (!takes(type, opset, first)) return first;
+    return first == FAC_BOOL && !takes(type, opset, result) ? result : FAC_NONE;
+}
+
 bool fac_export_takes(const char *type, int opset, const fac_node *n) {
-    return !n->nin || !n->in[0] || takes(type, opset, n->in[0]->type.dtype);
+    return !missing(type, opset, n);
 }
 
 /* A type that holds every number of this one, and in which sums and products are the same when they
@@ -83,7 +99,17 @@ static fac_dtype wider(const char *type, int opset, fac_dtype dtype) {
                  { FAC_U16, { FAC_I64, FAC_F32, FAC_I32 } },
                  { FAC_I32, { FAC_I64, FAC_F64 } },
                  { FAC_U32, { FAC_I64, FAC_F64 } },
-                 { FAC_U64, { FAC_I64 } } };
+                 { FAC_U64, { FAC_I64 } },
+                 /* without infinities, which a cast back would lose */
+                 { FAC_F8E4M3, { FAC_F32 } },
+                 { FAC_F8E4M3UZ, { FAC_F32 } },
+                 { FAC_F8E5M2UZ, { FAC_F32 } },
+                 { FAC_F8E8M0, { FAC_F32 } },
+                 { FAC_F4E2M1, { FAC_F32 } },
+                 { FAC_I4, { FAC_I8 } },
+                 { FAC_U4, { FAC_U8 } },
+                 { FAC_I2, { FAC_I8 } },
+                 { FAC_U2, { FAC_U8 } } };
     for (size_t k = 0; k < sizeof wide / sizeof *wide; k++)
         for (int i = 0; wide[k].of == dtype && i < 3 && wide[k].to[i]; i++)
             if (takes(type, opset, wide[k].to[i])) return wide[k].to[i];
@@ -94,7 +120,8 @@ static fac_dtype wider(const char *type, int opset, fac_dtype dtype) {
  * wider one either. */
 static bool widened(fac_export *ex, fac_graph *to, const fac_node *n, fac_value *const in[],
                     fac_value *out[]) {
-    const fac_dtype dtype = n->in[0]->type.dtype, wide = wider(ex->lacking, ex->opset, dtype);
+    const fac_dtype dtype = missing(ex->lacking, ex->opset, n);
+    const fac_dtype wide = wider(ex->lacking, ex->opset, dtype);
     fac_value **args = wide && n->nin == n->nports
                            ? fac_arena_alloc(&to->arena, (size_t)n->nin, sizeof *args)
                            : NULL;
@@ -102,6 +129,8 @@ static bool widened(fac_export *ex, fac_graph *to, const fac_node *n, fac_value 
     for (int i = 0; i < n->nin; i++) {
         bool operand = in[i] && in[i]->type.dtype == dtype && !(fac_port_flags(n, i) & FAC_INDEX);
         args[i] = operand ? fac_cast(in[i], wide) : in[i];
+        /* an opset that has not the type has no cast of it either */
+        if (operand && args[i]->node && !fac_export_can(ex, args[i]->node)) return false;
     }
     fac_node_copy(to, n, args, out);
     for (int k = 0; k < n->nout; k++)

@@ -180,13 +180,14 @@ static bool try_case(const fac_case *c, bool off, sum *s) {
     return !p.unknown;
 }
 
-/* Some ops take f32 alone: the wide twin of their case is refused. */
+/* Some ops take f32 alone: the wide twin of their case is refused.  Texts have no bound. */
 static bool can_be_wide(const fac_case *c) {
     char wide[TEXT];
     fac_graph *g = NULL;
     fac_error e = { 0 };
     widened(c->problem, wide);
-    const bool can = !fac_problem_graph(wide, false, &g, &e);
+    const bool can = !fac_problem_graph(wide, false, &g, &e) &&
+                     g->outputs[0].value->type.dtype != FAC_TEXT;
     fac_graph_free(g);
     return can;
 }
