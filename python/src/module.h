@@ -72,6 +72,9 @@ extern PyTypeObject *py_tensor_type;
 int py_tensor_init(PyObject *module);
 #define py_is_tensor(o) PyObject_TypeCheck((PyObject *)(o), py_tensor_type)
 TensorObject *py_tensor(fac_tensor *t, DeviceObject *device); /* takes the reference of t */
+/* t as another dtype, FAC_NONE: as it is; takes the reference of t.  NULL: an exception, or t is.
+ */
+fac_tensor *py_converted(fac_tensor *t, fac_dtype dtype);
 /* A tensor of an object: itself, an array with the buffer protocol, a number or nested sequences.
  */
 TensorObject *py_tensor_from(PyObject *o, fac_dtype dtype, bool copy);

@@ -105,6 +105,19 @@ static bool walk(PyObject *o, int depth, Walk *w) {
     return true;
 }
 
+/* A new tensor of these elements, each of so many bytes; NULL: an exception. */
+static fac_tensor *made(fac_dtype dtype, fac_dims dims, const void *elements, size_t bytes) {
+    fac_tensor *t = NULL;
+    fac_error err;
+    fac_status status = fac_tensor_new(NULL, dtype, dims, &t, &err);
+    if (!status)
+        status = fac_tensor_write(t, elements, (size_t)fac_dims_count(&dims) * bytes, &err);
+    if (!status) return t;
+    fac_tensor_free(t);
+    py_raise(&err);
+    return NULL;
+}
+
 /* The numbers as f64, or as i64 or u64 where all of them are integers, then as they are wanted. */
 static fac_tensor *gathered(const Walk *w, fac_dtype dtype) {
     bool ints = w->seen == FAC_I64 || w->seen == FAC_BOOL;
@@ -118,36 +131,11 @@ static fac_tensor *gathered(const Walk *w, fac_dtype dtype) {
     if (!dtype) dtype = w->seen ? w->seen : FAC_F32;
     fac_dtype from = ints ? FAC_I64 : FAC_F64;
     if (unsigned_) from = FAC_U64;
-    fac_tensor *wide, *t;
-    fac_error err;
-    if (fac_tensor_new(NULL, from, w->dims, &wide, &err)) {
-        py_raise(&err);
-        return NULL;
-    }
-    const void *data = ints ? (const void *)w->i : (const void *)w->f;
-    fac_status status = fac_tensor_write(wide, data, (size_t)w->next * 8, &err);
-    if (!status && dtype == from) return wide;
-    if (!status) status = fac_tensor_convert(wide, dtype, &t, &err);
-    fac_tensor_free(wide);
-    if (!status) return t;
-    py_raise(&err);
-    return NULL;
+    return py_converted(made(from, w->dims, ints ? (const void *)w->i : w->f, 8), dtype);
 }
 
 static fac_tensor *gathered_texts(const Walk *w, fac_dtype dtype) {
-    fac_tensor *t, *as;
-    fac_error err;
-    if (fac_tensor_new(NULL, FAC_TEXT, w->dims, &t, &err)) {
-        py_raise(&err);
-        return NULL;
-    }
-    fac_status status = fac_tensor_write(t, w->text, (size_t)w->next * sizeof *w->text, &err);
-    if (!status && (!dtype || dtype == FAC_TEXT)) return t;
-    if (!status) status = fac_tensor_convert(t, dtype, &as, &err);
-    fac_tensor_free(t);
-    if (!status) return as;
-    py_raise(&err);
-    return NULL;
+    return py_converted(made(FAC_TEXT, w->dims, w->text, sizeof *w->text), dtype);
 }
 
 static PyObject *first_of(PyObject *o) {
@@ -230,15 +218,9 @@ static fac_tensor *as_stack(PyObject *o, fac_dtype dtype) {
     PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", o) : NULL;
     Py_XDECREF(numpy);
     if (!array) return NULL;
-    fac_tensor *t = py_of_array(array, true), *as;
+    fac_tensor *t = py_converted(py_of_array(array, true), dtype);
     Py_DECREF(array);
-    if (!t || !dtype || fac_tensor_type(t).dtype == dtype) return t;
-    fac_error err;
-    fac_status status = fac_tensor_convert(t, dtype, &as, &err);
-    fac_tensor_free(t);
-    if (!status) return as;
-    py_raise(&err);
-    return NULL;
+    return t;
 }
 
 /* Texts where the first element is one, else numbers. */

@@ -32,7 +32,7 @@ TensorObject *py_alias(TensorObject *x) {
     return y;
 }
 
-static fac_tensor *converted(fac_tensor *t, fac_dtype dtype) {
+fac_tensor *py_converted(fac_tensor *t, fac_dtype dtype) {
     if (!t || !dtype || fac_tensor_type(t).dtype == dtype) return t;
     fac_tensor *to;
     fac_error err;
@@ -48,7 +48,7 @@ static fac_tensor *elements_of(PyObject *o, fac_dtype dtype, bool copy) {
     bool number = PyFloat_Check(o) || PyLong_Check(o) || PyList_Check(o) || PyTuple_Check(o);
     /* a string alone is more often a mistake, a path say, than a text */
     bool text = dtype == FAC_TEXT && PyUnicode_Check(o);
-    return number || text ? py_sequence(o, dtype) : converted(py_of_array(o, copy), dtype);
+    return number || text ? py_sequence(o, dtype) : py_converted(py_of_array(o, copy), dtype);
 }
 
 TensorObject *py_tensor_from(PyObject *o, fac_dtype dtype, bool copy) {
@@ -56,7 +56,7 @@ TensorObject *py_tensor_from(PyObject *o, fac_dtype dtype, bool copy) {
         TensorObject *x = (TensorObject *)o;
         if (!copy && (!dtype || py_type(x).dtype == dtype)) return (TensorObject *)Py_NewRef(o);
         if (!py_value(o)) return NULL;
-        fac_tensor *t = converted(fac_tensor_retain(x->t), dtype);
+        fac_tensor *t = py_converted(fac_tensor_retain(x->t), dtype);
         return t ? py_tensor(t, x->device) : NULL;
     }
     fac_tensor *t = elements_of(o, dtype, copy);
