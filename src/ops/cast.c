@@ -3,6 +3,7 @@
 #include "ops/known.h"
 #include "facula/ops.h"
 #include "ops/cost.h"
+#include "ops/onnx_put.h"
 #include "tensor/tensor_internal.h"
 
 #if FAC_INTERFACE
@@ -184,13 +185,7 @@ static const fac_onnx onnx[] = { { "", "Cast", 6, 0, names, load, 0 },
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const fac_dtype from = n->in[0]->type.dtype;
-    const bool four = fac_dtype_get(a->to)->bits == 4 || fac_dtype_get(from)->bits == 4;
-    const bool two = fac_dtype_get(a->to)->bits == 2 || fac_dtype_get(from)->bits == 2;
-    const bool small = fac_dtype_is_stored(a->to) || fac_dtype_is_stored(from);
-    int since = small ? 19 : 6;
-    if (four) since = 23;
-    if (two) since = 25;
-    if (w->opset < since) return false;
+    if (w->opset < fac_onnx_cast_since(from) || w->opset < fac_onnx_cast_since(a->to)) return false;
     if (a->to == FAC_F8E8M0 && w->opset < 24) return false;
     fac_onnx_put(w, "Cast", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) },
                  fac_onnx_name(w, n->out[0]));

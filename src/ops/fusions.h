@@ -47,6 +47,14 @@ extern const fac_onnx_attr fac_names_norm[], fac_names_quick_gelu[], fac_names_f
 /* ONNX's Conv and Gemm, for those that are fused with more. */
 fac_onnx_loader fac_conv_load, fac_gemm_load;
 
+/* B,S,HD as B,H,S,D, and back. */
+static inline fac_value *fac_in_heads(fac_value *x, int64_t heads) {
+    return fac_transpose(fac_reshape(x, fac_shape(0, 0, heads, -1)), fac_shape(0, 2, 1, 3));
+}
+static inline fac_value *fac_out_of_heads(fac_value *y) {
+    return fac_reshape(fac_transpose(y, fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
+}
+
 /* Input k, or NULL. */
 static inline fac_value *fac_load_in(const fac_onnx_node *n, fac_value *const x[], int k) {
     return k < n->nin ? x[k] : NULL;

@@ -15,14 +15,8 @@ const fac_onnx_attr fac_names_ms_attention[] = { { "num_heads", NULL },
                                                  { "past_present_share_buffer", NULL },
                                                  { 0 } };
 
-/* B,S,HD as B,H,S,D */
 static fac_value *in_heads(fac_value *x, int64_t heads) {
-    if (x->type.dims.n == 4) return x;
-    return fac_transpose(fac_reshape(x, fac_shape(0, 0, heads, -1)), fac_shape(0, 2, 1, 3));
-}
-
-static fac_value *out_of_heads(fac_value *y) {
-    return fac_reshape(fac_transpose(y, fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
+    return x->type.dims.n == 4 ? x : fac_in_heads(x, heads);
 }
 
 /* 0 where a key takes part, else the filter value. */
@@ -119,7 +113,7 @@ void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value 
     fac_value *past_value = past ? fac_squeeze(fac_slice(past, 0, 1, 2, 1), first) : NULL;
     fac_value *z = fac_attention(qkv[0], qkv[1], qkv[2], fac_grad_plus(mask, bias), past_key,
                                  past_value, NULL, &o);
-    y[0] = out_of_heads(z);
+    y[0] = fac_out_of_heads(z);
     if (n->nout < 2) return;
     fac_value *key = past ? fac_value_other(z, 1) : qkv[1],
               *value = past ? fac_value_other(z, 2) : qkv[2];
@@ -162,7 +156,7 @@ void fac_load_multi_head_attention(const fac_onnx_node *n, fac_graph *g, fac_val
     if (mask) mask = mask_of(n, g, mask, qkv[1], past_key, x[0]->type.dtype);
     fac_value *z = fac_attention(qkv[0], qkv[1], qkv[2], fac_grad_plus(mask, fac_load_in(n, x, 5)),
                                  past_key, past_value, NULL, &o);
-    y[0] = out_of_heads(z);
+    y[0] = fac_out_of_heads(z);
     if (n->nout > 1) y[1] = past_key ? fac_value_other(z, 1) : qkv[1];
     if (n->nout > 2) y[2] = past_key ? fac_value_other(z, 2) : qkv[2];
 }

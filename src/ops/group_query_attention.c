@@ -95,10 +95,6 @@ static void positions(reader *r) {
     r->in[POSITIONS] = fac_add(fac_unsqueeze(r->past, fac_shape(1)), step);
 }
 
-static fac_value *in_heads(fac_value *x, int64_t heads) {
-    return fac_transpose(fac_reshape(x, fac_shape(0, 0, heads, -1)), fac_shape(0, 2, 1, 3));
-}
-
 static fac_value *turned(const reader *r, fac_value *x) {
     if (!fac_onnx_int(r->n, "do_rotary", 0)) return x;
     const fac_dims *d = &r->in[COS]->type.dims;
@@ -138,7 +134,7 @@ static fac_value *with_sink(const reader *r, fac_value *q, fac_value *k, fac_val
                             const fac_attention_opts *o) {
     const fac_dtype t = q->type.dtype;
     fac_value *zero = whole(r, 0), *one = whole(r, 1);
-    fac_value *keys = fac_arange(zero, fac_squeeze(size_along(k, 2), fac_shape(0)), one);
+    fac_value *keys = fac_arange(zero, fac_dim_of(k, 2), one);
     fac_value *step = fac_arange(zero, fac_squeeze(r->rows, fac_shape(0)), one);
     fac_value *at =
         fac_add(fac_reshape(r->past, fac_shape(-1, 1, 1, 1)), fac_unsqueeze(step, fac_shape(1)));
@@ -176,13 +172,13 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     if (!counts(&r, y)) return;
     unpack(&r);
     positions(&r);
-    fac_value *q = turned(&r, in_heads(r.in[Q], r.heads));
-    fac_value *k = cached(&r, r.in[PAST_KEY], turned(&r, in_heads(r.in[K], r.kv_heads)));
-    fac_value *v = cached(&r, r.in[PAST_VALUE], in_heads(r.in[V], r.kv_heads));
+    fac_value *q = turned(&r, fac_in_heads(r.in[Q], r.heads));
+    fac_value *k = cached(&r, r.in[PAST_KEY], turned(&r, fac_in_heads(r.in[K], r.kv_heads)));
+    fac_value *v = cached(&r, r.in[PAST_VALUE], fac_in_heads(r.in[V], r.kv_heads));
     fac_value *z = smooth || r.in[SINK]
                        ? with_sink(&r, q, k, v, &o)
                        : fac_attention(q, k, v, r.in[BIAS], NULL, NULL, r.lengths, &o);
-    y[0] = fac_reshape(fac_transpose(z, fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
+    y[0] = fac_out_of_heads(z);
     if (n->nout > 1) y[1] = k;
     if (n->nout > 2) y[2] = v;
 }

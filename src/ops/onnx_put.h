@@ -11,6 +11,13 @@ static inline const char *fac_onnx_binary(const fac_onnx_writer *w, const char *
                                           const char *b, const char *y) {
     return fac_onnx_put(w, type, 2, (const char *[]){ a, b }, y);
 }
+/* The opset from which Cast has a type. */
+static inline int fac_onnx_cast_since(fac_dtype dtype) {
+    const int bits = fac_dtype_get(dtype)->bits;
+    if (bits == 2) return 25;
+    if (bits == 4) return 23;
+    return fac_dtype_is_stored(dtype) ? 19 : 6;
+}
 static inline const char *fac_onnx_cast(const fac_onnx_writer *w, const char *x, fac_dtype to,
                                         const char *y) {
     y = fac_onnx_put(w, "Cast", 1, &x, y);

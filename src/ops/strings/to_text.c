@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "graph/onnx_write.h"
+#include "ops/onnx_put.h"
 #include "ops/strings/strings.h"
 #include "tensor/tensor_internal.h"
 
@@ -21,15 +22,8 @@ static fac_status host(const fac_node *n, fac_tensor *const x[], fac_tensor *out
 }
 
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
-    const int bits = fac_dtype_get(n->in[0]->type.dtype)->bits;
-    int since = 9;
-    if (fac_dtype_is_stored(n->in[0]->type.dtype)) since = 19;
-    if (bits == 4) since = 23;
-    if (bits == 2) since = 25;
-    if (w->opset < since) return false;
-    fac_onnx_put(w, "Cast", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) },
-                 fac_onnx_name(w, n->out[0]));
-    fac_onnx_put_dtype(w, "to", FAC_TEXT);
+    if (w->opset < 9 || w->opset < fac_onnx_cast_since(n->in[0]->type.dtype)) return false;
+    fac_onnx_cast(w, fac_onnx_name(w, n->in[0]), FAC_TEXT, fac_onnx_name(w, n->out[0]));
     return true;
 }
 
