@@ -2,7 +2,7 @@
 #include <string.h>
 #include "cli.h"
 
-enum { LEFT = 26, MARGIN = LEFT + 3, NARROW = 60, WIDE = 100 };
+enum { LEFT = 26, NARROW = 60, WIDE = 100 };
 
 static int width(void) {
     const int n = columns();

@@ -119,8 +119,8 @@ static fac_status all_rounds(work *w, int rounds) {
 
 static void judge(work *w) {
     fac_exact *to = w->to;
-    const char *type = fac_verify_other_floats(w->t->a.graph, w->t->b.graph);
     if (to->is != FAC_EXACT_EQUAL) return;
+    const char *type = fac_verify_other_floats(w->t->a.graph, w->t->b.graph);
     if (type) {
         to->is = FAC_EXACT_LOST;
         snprintf(to->why, sizeof to->why, "only one of the models computes in %s", type);
