@@ -101,8 +101,7 @@ def spellings(binary):
     text = subprocess.run([binary, "op", "--onnx"], capture_output=True, text=True, check=True).stdout
     read = {}
     for line in text.splitlines()[1:]:
-        name, rest = line[:18].strip(), line[19:]
-        m = re.match(r"(.*?)\s{1,}(no|as these|\d+ on.*)$", rest)
+        m = re.match(r"(.*?)\s{1,}(no|as these|\d+ on.*)$", line.partition(" ")[2].strip())
         if not m or m.group(1).strip() == "-":
             continue
         for one in m.group(1).split(", "):
