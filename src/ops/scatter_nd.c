@@ -27,10 +27,11 @@ static bool infer(fac_node *n) {
     if (lead < 0) return fac_fail(n, FAC_E_SHAPE, "the indices must have a dim");
     /* an open last dim is what the updates leave of x's dims */
     const int64_t last = i->dims.d[lead], left = lead + x->dims.n - u->dims.n;
-    if ((last < 0 ? left : last) < 0 || (last < 0 ? left : last) > x->dims.n)
+    const int64_t taken = last < 0 ? left : last;
+    if (taken < 0 || taken > x->dims.n)
         return fac_fail(n, FAC_E_SHAPE, "the last dim of the indices must be at most %d",
                         x->dims.n);
-    const int depth = (int)(last < 0 ? left : last);
+    const int depth = (int)taken;
     if (u->dims.n != lead + x->dims.n - depth)
         return fac_fail(n, FAC_E_SHAPE, "updates must have %d dims", lead + x->dims.n - depth);
     for (int k = 0; k < u->dims.n; k++) {
