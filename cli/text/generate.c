@@ -240,6 +240,11 @@ bool lm_tell(void *self, int32_t id, const char *text, size_t bytes) {
     return !interrupted;
 }
 
+/* Tokens a second. */
+static double rate(int64_t tokens, double seconds) {
+    return seconds > 0 ? (double)tokens / seconds : 0;
+}
+
 void lm_stats(const lm_open_model *m, const fac_generate_stat *s) {
     const fac_lm_facts f = fac_lm_about(m->lm);
     char weights[32], caches[32];
@@ -249,10 +254,12 @@ void lm_stats(const lm_open_model *m, const fac_generate_stat *s) {
             f.rounds
                 ? "activations rounded to 8 bits for weights in blocks (--precision highest: f32)"
                 : "f32");
+    fprintf(stderr, "plans      %.2f s, once for each size\n",
+            s->prompt_plan_seconds + s->plan_seconds);
     fprintf(stderr, "prompt     %lld tokens, %.1f tok/s\n", (long long)s->prompt,
-            (double)s->prompt / s->prompt_seconds);
+            rate(s->prompt, s->prompt_seconds - s->prompt_plan_seconds));
     fprintf(stderr, "answer     %lld tokens, %.1f tok/s, ended by %s\n", (long long)s->generated,
-            s->seconds > 0 ? (double)s->generated / s->seconds : 0, lm_finish(s->finish));
+            rate(s->generated, s->seconds - s->plan_seconds), lm_finish(s->finish));
     if (s->guessed)
         fprintf(stderr, "guesses    %lld of %lld accepted (%.0f %%)\n", (long long)s->accepted,
                 (long long)s->guessed, 100 * (double)s->accepted / (double)s->guessed);
@@ -290,6 +297,8 @@ static int print_json(const lm_open_model *m, const kept *k, const fac_generate_
     cJSON_AddNumberToObject(root, "tokens", (double)s->generated);
     json_number(root, "prompt_seconds", s->prompt_seconds, 6);
     json_number(root, "seconds", s->seconds, 6);
+    json_number(root, "prompt_plan_seconds", s->prompt_plan_seconds, 6);
+    json_number(root, "plan_seconds", s->plan_seconds, 6);
     if (s->guessed) cJSON_AddNumberToObject(root, "guessed", (double)s->guessed);
     if (s->guessed) cJSON_AddNumberToObject(root, "accepted", (double)s->accepted);
     json_number(root, "load_seconds", m->load_seconds, 6);

@@ -172,6 +172,9 @@ typedef struct fac_generate_stat {
     double prompt_seconds, seconds; /* reading the prompt; generating */
     fac_finish finish;
     int64_t guessed, accepted; /* tokens of speculative decoding */
+    /* How much of the two above made plans and packed weights, which happens once for each size of
+     * a chunk and of the caches. */
+    double prompt_plan_seconds, plan_seconds;
 } fac_generate_stat;
 /* Feeds the prompt to the slot, then generates.  What the slot has read before stays.  o and stat
  * may be NULL. */

@@ -150,6 +150,10 @@ fac_status fac_tensor_view(fac_tensor *t, fac_dims dims, const int64_t *strides,
 /* One reference more; returns t.  Thread safe. */
 fac_tensor *fac_tensor_retain(fac_tensor *t);
 void fac_tensor_free(fac_tensor *t); /* drops one reference; NULL is fine */
+/* The same for a tensor over lent memory that its owner will not look at again: contents that only
+ * a device has are not brought home when the last reference is dropped, which would wait for the
+ * device. */
+void fac_tensor_discard(fac_tensor *t);
 
 /* Dtype and dims. */
 fac_type fac_tensor_type(const fac_tensor *t);

@@ -54,9 +54,10 @@ static PyObject *wrap(PyObject *module, PyObject *address) {
 
 /* The order is that of struct Api in python/facula/torch/shim/lazy.h. */
 static void (*const functions[])(void) = {
-    (void (*)(void))fac_tensor_lend,  (void (*)(void))fac_tensor_view,
-    (void (*)(void))fac_tensor_free,  (void (*)(void))fac_tensor_data,
-    (void (*)(void))fac_tensor_touch, (void (*)(void))fac_program_run,
+    (void (*)(void))fac_tensor_lend,    (void (*)(void))fac_tensor_view,
+    (void (*)(void))fac_tensor_free,    (void (*)(void))fac_tensor_data,
+    (void (*)(void))fac_tensor_touch,   (void (*)(void))fac_program_run,
+    (void (*)(void))fac_tensor_discard,
 };
 
 static PyObject *c_api(PyObject *module, PyObject *none) {

@@ -3,9 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "lm/lm.h"
-
-static double seconds(void) { return (double)fac_now_ns() * 1e-9; }
+#include "lm/session.h"
 
 /* What stays is read anew: kept keys would still know what was forgotten. */
 static fac_status shift(fac_session *s, fac_writer *w, fac_error *err) {
@@ -45,17 +43,19 @@ static fac_status write_on(fac_session *s, fac_writer *w, fac_error *err) {
 
 static fac_status work(fac_session *s, fac_writer *w, const int32_t *prompt, int64_t n,
                        fac_error *err) {
-    const double begin = seconds();
+    const double begin = fac_seconds(), planned = s->plan_seconds;
     FAC_TRY(fac_session_feed(s, w->o->slot, prompt, n, err));
     FAC_TRY(fac_session_step(s, err));
-    const double read = seconds();
+    const double read = fac_seconds(), for_prompt = s->plan_seconds;
     w->stat->prompt = n;
     w->stat->prompt_seconds = read - begin;
+    w->stat->prompt_plan_seconds = for_prompt - planned;
     if (!fac_session_logits(s, w->o->slot))
         return fac_raise(err, FAC_E_ARGUMENT, "an empty prompt");
     FAC_TRY(write_on(s, w, err));
     fac_writer_rest(w);
-    w->stat->seconds = seconds() - read;
+    w->stat->seconds = fac_seconds() - read;
+    w->stat->plan_seconds = s->plan_seconds - for_prompt;
     return FAC_OK;
 }
 

@@ -19,6 +19,7 @@ static fac_storage *storage_new(fac_dtype dtype, size_t bytes) {
     atomic_init(&s->refs, 1);
     atomic_init(&s->version, 1);
     atomic_init(&s->away, false);
+    atomic_init(&s->discarded, false);
     s->dtype = dtype;
     s->bytes = bytes;
     return s;
@@ -31,7 +32,8 @@ fac_storage *fac_storage_retain(fac_storage *s) {
 
 void fac_storage_free(fac_storage *s) {
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
-    if (s->lent && atomic_load(&s->away)) fac_storage_home(s, NULL); /* its owner may look later */
+    const bool watched = s->lent && !atomic_load(&s->discarded); /* its owner may look later */
+    if (watched && atomic_load(&s->away)) fac_storage_home(s, NULL);
     fac_storage_drop_mirrors(s);
     fac_storage_drop_late(s);
     if (s->borrowed) {
@@ -293,6 +295,11 @@ void fac_tensor_free(fac_tensor *t) {
     if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1) return;
     fac_storage_free(t->storage);
     fac_release(t);
+}
+
+void fac_tensor_discard(fac_tensor *t) {
+    if (t) atomic_store(&t->storage->discarded, true);
+    fac_tensor_free(t);
 }
 
 /* ---- looking at them ---- */

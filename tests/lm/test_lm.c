@@ -276,6 +276,8 @@ static void a_full_context_forgets(void **state) {
     OK(fac_generate(s, t, ids, 20, &o, count_tokens, &told, &stat, &err));
     assert_int_equal(stat.finish, FAC_FINISH_CONTEXT);
     assert_true(stat.generated < CONTEXT && told == stat.generated);
+    assert_true(stat.prompt_plan_seconds > 0 && stat.prompt_plan_seconds <= stat.prompt_seconds);
+    assert_true(stat.plan_seconds > 0 && stat.plan_seconds <= stat.seconds);
     OK(fac_session_cut(s, 0, 0, &err));
     o.shift = true;
     OK(fac_generate(s, t, ids, 20, &o, count_tokens, &told, &stat, &err));
@@ -283,6 +285,12 @@ static void a_full_context_forgets(void **state) {
     assert_int_equal(stat.generated, MANY);
     assert_true(fac_session_past(s, 0, past) <= CONTEXT);
     assert_memory_equal(past, ids, KEEP * sizeof *ids);
+    /* what was planned is not planned again */
+    for (int k = 0; k < 2; k++) {
+        OK(fac_session_cut(s, 0, 0, &err));
+        OK(fac_generate(s, t, ids, 20, &o, count_tokens, &told, &stat, &err));
+    }
+    assert_true(stat.prompt_plan_seconds == 0 && stat.plan_seconds == 0);
     fac_tokenizer_free(t);
     fac_session_free(s);
     fac_lm_free(m);

@@ -25,6 +25,7 @@ struct Api {
   const void* (*data)(const fac_tensor*);
   void (*touch)(fac_tensor*);
   fac_status (*run)(fac_program*, fac_tensor* const*, fac_tensor**, fac_error*);
+  void (*discard)(fac_tensor*);
 };
 const Api& api();
 

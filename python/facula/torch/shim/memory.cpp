@@ -104,7 +104,7 @@ State* state_new(size_t n, int device) {
 }
 void state_drop(State* s) {
   if (--s->refs) return;
-  if (s->tensor) api().free(s->tensor);
+  if (s->tensor) api().discard(s->tensor);          // nobody has the block but this state
   if (s->block) block_drop(s->block);
   {
     std::lock_guard<std::mutex> g(mu);
@@ -154,7 +154,7 @@ fac_tensor* lent(Block* b, fac_dtype dtype) {
   return t;
 }
 void state_set(State* s, fac_tensor* t, fac_dtype dtype) {
-  if (s->tensor) api().free(s->tensor);
+  if (s->tensor) api().discard(s->tensor);          // over a block that is dropped, or read before
   s->tensor = t;
   s->tensor_uid = uids_++;
   s->dtype = dtype;

@@ -43,7 +43,7 @@ struct Spoiler {
   }
   void operator()(State* s) const {
     if (!s || old.count(s)) return;
-    if (s->tensor) api().free(s->tensor);
+    if (s->tensor) api().discard(s->tensor);
     if (s->block) block_drop(s->block);
     s->tensor = nullptr;
     s->block = nullptr;

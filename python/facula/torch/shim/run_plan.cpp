@@ -73,7 +73,7 @@ static void run_program(Run& run, const Part& p) {
   std::vector<std::pair<Block*, fac_tensor*>> fresh;
   struct Undo {
     std::vector<std::pair<Block*, fac_tensor*>>& f;
-    ~Undo() { for (auto& [b, t] : f) { if (t) api().free(t); block_drop(b); } }
+    ~Undo() { for (auto& [b, t] : f) { if (t) api().discard(t); block_drop(b); } }
   } undo{fresh};
   for (size_t k = 0; k < p.in.size(); k++) {
     auto& port = p.in[k];

@@ -54,7 +54,7 @@ void fac_nv_heads_want(fac_operand *o);
 /* Images of an operand: `tiles` of `tile` rows for each head.  turned: rows of the image run along
  * the rows of the operand. */
 typedef struct fac_nv_images {
-    const fac_nv_heads *from;
+    fac_nv_heads from; /* by value: plans are copied */
     int tile, wide; /* wide: a row of the operand, up to a multiple of 16 */
     int64_t tiles;
     bool turned;

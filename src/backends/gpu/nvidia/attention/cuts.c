@@ -40,7 +40,7 @@ int64_t fac_nv_images_pieces(const fac_nv_attention *a, const fac_nv_images *m) 
 
 fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile,
                                int64_t tiles, bool turned, size_t *work) {
-    fac_nv_images m = { from, tile, (int)fac_nv_up(from->size, 16) * 16, tiles, turned, *work, 0 };
+    fac_nv_images m = { *from, tile, (int)fac_nv_up(from->size, 16) * 16, tiles, turned, *work, 0 };
     m.bytes = (size_t)(a->B * from->heads) * (size_t)(tiles * fac_nv_images_pieces(a, &m)) * 16;
     *work += m.bytes;
     return m;

@@ -151,7 +151,7 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
     define(to, "ROWS", m->tile);
     define(to, "SIZE", m->wide);
     if (m->turned) fac_text_add(to, "#define TURNED\n");
-    if (m->from->aligned) fac_text_add(to, "#define ALIGNED\n");
+    if (m->from.aligned) fac_text_add(to, "#define ALIGNED\n");
     fac_text_add(to, fac_kernel_nv_common);
     fac_text_add(to, fac_kernel_nv_attention_tiles);
 }
@@ -167,13 +167,13 @@ fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     FAC_TRY(status);
     fac_cl_call_in(c, p, input);
     fac_cl_call_work(c, m->at, 16);
-    const int64_t numbers[] = { m->from->heads, m->from->rows, m->tiles, m->from->size };
+    const int64_t numbers[] = { m->from.heads, m->from.rows, m->tiles, m->from.size };
     for (int k = 0; k < 4; k++) fac_cl_call_number(c, numbers[k]);
-    fac_nv_heads_numbers(m->from, c);
+    fac_nv_heads_numbers(&m->from, c);
     const int64_t parts = a->mode == FAC_NV_3XTF32 ? 2 : 1; /* both by one item */
     const size_t items = (size_t)fac_nv_up(fac_nv_images_pieces(a, m) / parts, PACKERS) * PACKERS;
     c->range = (fac_cl_range){ 3,
-                               { items, (size_t)m->tiles, (size_t)(a->B * m->from->heads) },
+                               { items, (size_t)m->tiles, (size_t)(a->B * m->from.heads) },
                                { PACKERS, 1, 1 } };
     return FAC_OK;
 }
