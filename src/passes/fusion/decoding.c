@@ -1,4 +1,4 @@
-/* A step of decoding becomes one node: query and key of one new row are turned by their position,
+/* A step of decoding becomes one node: query and key of one new row are rotated by their position,
  * key and value are written into caches, and attention reads these.
  *   k' = cache_write(k, rotary(a), at), v' = cache_write(v, b, at),
  *   y = attention(rotary(q), k', v', lengths) causal        ->   k', v', y = attention_step(...)
@@ -41,7 +41,7 @@ static fac_value *before_views(fac_value *v) {
     return v;
 }
 
-/* The node that turns v; NULL: none does. */
+/* The node that rotates v; NULL: none does. */
 static fac_node *turn_of(const fac_value *v) {
     return used_once(v) && v->node && FAC_IS(v->node, rotary) ? v->node : NULL;
 }

@@ -1,4 +1,4 @@
-/* Solver "rotary": pairs of elements of heads turned by the angles of their positions, f32. */
+/* Solver "rotary": pairs of elements of heads rotated by the angles of their positions, f32. */
 #include "graph/attr.h"
 #include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
