@@ -114,7 +114,7 @@ fac_status fac_sessions_add(table *t, session *s, char name[TABLE_NAME], fac_err
     return status
                ? status
                : fac_raise(err, FAC_E_ARGUMENT,
-                           "%d pages are open, and no more are allowed: close one", TABLE_SESSIONS);
+                           "%d pages are open, the most that are allowed: close one", TABLE_SESSIONS);
 }
 
 table_entry *fac_sessions_use(table *t, const char *name) {
