@@ -20,8 +20,7 @@ static fac_value *windowed(fac_attention_opts *o, fac_value *const x[], int64_t 
     fac_value *q = fac_attention_heads(x[FAC_ATTENTION_Q], o->q_heads);
     fac_value *keys = fac_attention_heads(x[FAC_ATTENTION_K], o->kv_heads);
     fac_value *seen = fac_attention_within(&masks, q, keys, left, right);
-    const int64_t past = x[FAC_ATTENTION_PAST_KEY] ? x[FAC_ATTENTION_PAST_KEY]->type.dims.d[2] : 0;
-    mask = fac_attention_filled(mask, fac_size_sum(seen->graph, past, k->d[k->n - 2]));
+    mask = fac_attention_filled(mask, seen, seen->type.dims.n - 1);
     if (!mask || mask->type.dtype == FAC_BOOL) return fac_attention_both(seen, mask);
     return fac_where(seen, mask, fac_number(mask->graph, mask->type.dtype, -INFINITY));
 }

@@ -56,14 +56,16 @@ static bool infer(fac_node *n) {
         return fac_fail(n, FAC_E_SHAPE, "%lld elements are not %lld heads", (long long)d->d[2],
                         (long long)o->heads);
     const int64_t size = head_size(n), width = width_of(n);
-    if (width < 0) return fac_fail(n, FAC_E_SHAPE, "the size of a head must be a number");
-    if (width % 2 || (size >= 0 && width > size))
+    if (width >= 0 && (width % 2 || (size >= 0 && width > size)))
         return fac_fail(n, FAC_E_SHAPE, "a width of %lld, heads have %lld", (long long)width,
                         (long long)size);
-    if (c->n != (n->in[3] ? 2 : 3) || !fac_dims_equal(c, &n->in[2]->type.dims))
-        return fac_fail(n, FAC_E_SHAPE, "cos and sin must be P,%lld with positions, else B,S,%lld",
-                        (long long)width / 2, (long long)width / 2);
-    if (c->d[c->n - 1] >= 0 && c->d[c->n - 1] != width / 2)
+    bool alike = c->n == (n->in[3] ? 2 : 3) && c->n == n->in[2]->type.dims.n;
+    for (int k = 0; alike && k < c->n; k++) alike = !fac_differ(c->d[k], n->in[2]->type.dims.d[k]);
+    if (!alike)
+        return fac_fail(n, FAC_E_SHAPE,
+                        "cos and sin must be P,W with positions, else B,S,W, with W "
+                        "half of what is turned of a head");
+    if (width >= 0 && c->d[c->n - 1] >= 0 && c->d[c->n - 1] != width / 2)
         return fac_fail(n, FAC_E_SHAPE, "cos has %lld columns for a width of %lld",
                         (long long)c->d[c->n - 1], (long long)width);
     const fac_dims *rows = n->in[3] ? &n->in[3]->type.dims : c; /* begin with B,S */
@@ -76,8 +78,14 @@ static bool infer(fac_node *n) {
     return true;
 }
 
+/* width: a symbol where all of a head of open size is turned. */
 static fac_value *part(fac_value *x, int64_t width, bool interleaved, int which) {
-    if (interleaved) return fac_slice(x, 3, which, width, 2);
+    fac_value *halves[2];
+    if (interleaved) return fac_slice(x, 3, which, width < 0 ? INT64_MAX : width, 2);
+    if (width < 0) {
+        fac_split(x, 3, 2, halves);
+        return halves[which];
+    }
     return fac_slice(x, 3, which * (width / 2), (which + 1) * (width / 2), 1);
 }
 
@@ -90,7 +98,8 @@ static fac_value *rotated(fac_value *x, fac_value *cos, fac_value *sin, int64_t 
     if (interleaved) {
         fac_value *const pair[] = { fac_unsqueeze(first, fac_shape(4)),
                                     fac_unsqueeze(second, fac_shape(4)) };
-        y = fac_reshape(fac_concat(pair, 2, 4), fac_shape(0, 0, 0, width));
+        y = fac_concat(pair, 2, 4);
+        y = width < 0 ? fac_reshape_like(y, x) : fac_reshape(y, fac_shape(0, 0, 0, width));
     } else
         y = fac_concat((fac_value *[]){ first, second }, 2, 3);
     if (x->type.dims.d[3] == width) return y;

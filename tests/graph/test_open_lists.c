@@ -38,6 +38,9 @@ static const row rows[] = {
     { "y = signal_window(k) kind=hann", "{6}" },
     { "y = center_crop_pad(x, k)", "{5,2}" },
     { "y = interpolate(x, k) mode=linear", "{6,2}" },
+    { "y = gather_nd(x, k)", "{2}" },
+    { "g = gather_nd(x, k)\ny = neg(g)", "{1,3}" },
+    { "y = scatter_nd(x, k, f32(7))", "{1,3}" },
     { "r = reshape(x, i64{1,12,1})\ny = dft(r, k, i64{1})", "{6}" },
     { "r = reshape(x, i64{1,12})\ny = stft(r, -, k, i64{4}) onesided", "{3}" },
     { "s = slice(x, i64{0,0}, i64{2,3})\nr = unsqueeze(s, i64{0})\n"
