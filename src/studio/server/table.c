@@ -111,10 +111,10 @@ fac_status fac_sessions_add(table *t, session *s, char name[TABLE_NAME], fac_err
     pthread_mutex_unlock(&t->lock);
     if (e) return FAC_OK;
     fac_studio_session_free(s);
-    return status
-               ? status
-               : fac_raise(err, FAC_E_ARGUMENT,
-                           "%d pages are open, the most that are allowed: close one", TABLE_SESSIONS);
+    return status ? status
+                  : fac_raise(err, FAC_E_ARGUMENT,
+                              "%d pages are open, the most that are allowed: close one",
+                              TABLE_SESSIONS);
 }
 
 table_entry *fac_sessions_use(table *t, const char *name) {
