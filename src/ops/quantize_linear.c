@@ -3,6 +3,7 @@
 #include "ops/cost.h"
 #include "ops/fusions_quant.h"
 #include "ops/quant.h"
+#include "op_list.h"
 
 #if FAC_INTERFACE
 /* y = sat(rne(x / scale) + zero), x floats or i32, zero and y integers of 2 to 16 bits; to 8-bit
@@ -99,7 +100,7 @@ static fac_value *narrowed(const fac_node *n, fac_value *x) {
     char attrs[64];
     snprintf(attrs, sizeof attrs, "to=%s%s", fac_dtype_get(n->out[0]->type.dtype)->name,
              o->unsaturated ? " unsaturated" : "");
-    return fac_apply(n->graph, fac_op_find("cast"), attrs, 1, &x);
+    return fac_apply(n->graph, &fac_op_cast, attrs, 1, &x);
 }
 
 static void expand(const fac_node *n, fac_value *y[]) {
