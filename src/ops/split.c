@@ -113,8 +113,8 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 static int constant_sizes(const fac_onnx_node *n, fac_value *const ins[], int64_t **to) {
     fac_value *v = n->nin > 1 ? ins[1] : NULL;
     fac_tensor *t = v && v->leaf == FAC_CONST ? v->tensor : NULL, *wide = NULL;
-    const int count =
-        v ? (int)(t ? fac_dims_count(&v->type.dims) : -1) : fac_onnx_count(n, "split");
+    int count = v ? -1 : fac_onnx_count(n, "split");
+    if (t) count = (int)fac_dims_count(&v->type.dims);
     *to = count < 0 ? NULL : fac_alloc((size_t)count + 1, sizeof **to);
     if (!*to) return -1;
     if (!v) return fac_onnx_ints_long(n, "split", *to, count);
