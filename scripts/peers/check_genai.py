@@ -4,7 +4,8 @@
     python scripts/peers/check_genai.py build/facula [FAMILY...] [--precision fp32|int4] [--tokens 20]
 
 Needs onnxruntime-genai (its builder only), onnx, onnxruntime, torch and transformers.  Each of both feeds its own tokens and caches,
-which grow, have room for more from the beginning, or hold the last rows only (sliding windows).
+which grow, have room for more from the beginning, or hold the last rows only (sliding windows).  Tokens must be equal; logits may
+differ by 1e-4 of the largest, with int4, where activations are rounded to 8 bits, by 5e-2.
 """
 import argparse
 import logging
@@ -106,7 +107,7 @@ def main():
                 continue
             made += 1
             try:
-                wrong = compare(a.facula, str(pathlib.Path(out) / "model.onnx"), folder, a.tokens, 1e-4)
+                wrong = compare(a.facula, str(pathlib.Path(out) / "model.onnx"), folder, a.tokens, 1e-4 if a.precision == "fp32" else 5e-2)
             except RuntimeError as e:
                 wrong = [str(e)]
             failed += bool(wrong)

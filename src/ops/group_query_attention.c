@@ -62,10 +62,12 @@ static bool counts(reader *r, fac_value *y[]) {
     const fac_dims *q = &r->in[Q]->type.dims;
     r->heads = fac_onnx_int(r->n, "num_heads", 0);
     r->kv_heads = fac_onnx_int(r->n, "kv_num_heads", 0);
-    const int64_t parts = r->in[K] ? r->heads : r->heads + 2 * r->kv_heads;
+    const bool some =
+        r->heads > 0 && r->kv_heads > 0 && r->heads <= INT32_MAX && r->kv_heads <= r->heads;
+    const int64_t parts = r->in[K] || !some ? r->heads : r->heads + 2 * r->kv_heads;
     const char *why = refused(r);
-    const bool good = r->heads > 0 && r->kv_heads > 0 && r->heads % r->kv_heads == 0 && q->n == 3 &&
-                      q->d[2] > 0 && q->d[2] % parts == 0 && r->in[LAST] && r->in[TOTAL];
+    const bool good = some && r->heads % r->kv_heads == 0 && q->n == 3 && q->d[2] > 0 &&
+                      q->d[2] % parts == 0 && r->in[LAST] && r->in[TOTAL];
     if (why)
         y[0] = fac_fail_graph(r->g, FAC_E_UNSUPPORTED, "GroupQueryAttention: %s is not supported",
                               why);
@@ -115,7 +117,7 @@ static void positions(reader *r) {
     r->in[POSITIONS] = fac_add(fac_unsqueeze(r->past, fac_shape(1)), step);
 }
 
-static fac_value *turned(const reader *r, fac_value *x) {
+static fac_value *rotated(const reader *r, fac_value *x) {
     if (!fac_onnx_int(r->n, "do_rotary", 0)) return x;
     const fac_dims *d = &r->in[COS]->type.dims;
     const bool part = d->n == 2 && d->d[1] > 0 && 2 * d->d[1] < r->size;
@@ -210,8 +212,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     if (!counts(&r, y)) return;
     unpack(&r);
     positions(&r);
-    fac_value *q = turned(&r, fac_in_heads(r.in[Q], r.heads));
-    fac_value *k = cached(&r, r.in[PAST_KEY], turned(&r, fac_in_heads(r.in[K], r.kv_heads)));
+    fac_value *q = rotated(&r, fac_in_heads(r.in[Q], r.heads));
+    fac_value *k = cached(&r, r.in[PAST_KEY], rotated(&r, fac_in_heads(r.in[K], r.kv_heads)));
     fac_value *v = cached(&r, r.in[PAST_VALUE], fac_in_heads(r.in[V], r.kv_heads));
     fac_value *z = smooth || r.in[SINK]
                        ? with_sink(&r, q, k, v, &o)

@@ -1,5 +1,5 @@
 /* Rotary position embeddings (Su et al. 2021, https://arxiv.org/abs/2104.09864): pairs of elements
- * of a head are turned by an angle that grows with the position. */
+ * of a head are rotated by an angle that grows with the position. */
 #include <limits.h>
 #include "graph/onnx_write.h"
 #include "ops/fusions.h"
@@ -9,7 +9,7 @@
 #if FAC_INTERFACE
 typedef struct fac_rotary_opts {
     int64_t heads;    /* of an x with three dims */
-    int64_t width;    /* elements of a head that are turned, even; 0: all */
+    int64_t width;    /* elements of a head that are rotated, even; 0: all */
     bool interleaved; /* pairs are neighbours, not the same places of two halves */
 } fac_rotary_opts;
 
@@ -24,7 +24,7 @@ fac_value *fac_rotary(fac_value *x, fac_value *cos, fac_value *sin, fac_value *p
 static const fac_attr table[] = {
     { "heads", FAC_A_INT, AT(heads), 0, 0, 0, INT_MAX, NULL, "of an x with three dims" },
     { "width", FAC_A_INT, AT(width), 0, 0, 0, INT_MAX, NULL,
-      "elements of a head that are turned; 0: all" },
+      "elements of a head that are rotated; 0: all" },
     { "interleaved", FAC_A_FLAG, AT(interleaved), 0, 0, 0, 0, NULL, "pairs are neighbours" },
     { 0 }
 };
@@ -90,8 +90,8 @@ static fac_value *part(fac_value *x, int64_t width, bool interleaved, int which)
 }
 
 /* x B,H,S,D; cos and sin B,1,S,width/2 */
-static fac_value *turned(fac_value *x, fac_value *cos, fac_value *sin, int64_t width,
-                         bool interleaved) {
+static fac_value *rotated(fac_value *x, fac_value *cos, fac_value *sin, int64_t width,
+                          bool interleaved) {
     fac_value *a = part(x, width, interleaved, 0), *b = part(x, width, interleaved, 1);
     fac_value *first = fac_sub(fac_mul(a, cos), fac_mul(b, sin)),
               *second = fac_add(fac_mul(b, cos), fac_mul(a, sin)), *y;
@@ -119,7 +119,7 @@ static void expand(const fac_node *n, fac_value *out[]) {
     cos = fac_unsqueeze(cos, fac_shape(1));
     sin = fac_unsqueeze(sin, fac_shape(1));
     if (flat) x = fac_transpose(fac_reshape(x, fac_shape(0, 0, o->heads, -1)), swap);
-    out[0] = turned(x, cos, sin, width_of(n), o->interleaved);
+    out[0] = rotated(x, cos, sin, width_of(n), o->interleaved);
     if (flat) out[0] = fac_reshape(fac_transpose(out[0], swap), fac_shape(0, 0, -1));
 }
 
@@ -191,7 +191,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_rotary = {
     .name = "rotary",
-    .doc = "pairs of elements turned by their position",
+    .doc = "pairs of elements rotated by their position",
     .in = in,
     .out = fac_ports_y,
     .attrs = table,
