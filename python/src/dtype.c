@@ -45,11 +45,31 @@ static const struct {
     const char *name;
     fac_dtype dtype;
 } names[] = {
-    { "float32", FAC_F32 }, { "float", FAC_F32 }, { "float64", FAC_F64 },   { "double", FAC_F64 },
-    { "float16", FAC_F16 }, { "half", FAC_F16 },  { "bfloat16", FAC_BF16 }, { "int8", FAC_I8 },
-    { "int16", FAC_I16 },   { "int32", FAC_I32 }, { "int", FAC_I32 },       { "int64", FAC_I64 },
-    { "long", FAC_I64 },    { "uint8", FAC_U8 },  { "uint16", FAC_U16 },    { "uint32", FAC_U32 },
-    { "uint64", FAC_U64 },  { "bool", FAC_BOOL }, { "text", FAC_TEXT },
+    { "float32", FAC_F32 },
+    { "float", FAC_F32 },
+    { "float64", FAC_F64 },
+    { "double", FAC_F64 },
+    { "float16", FAC_F16 },
+    { "half", FAC_F16 },
+    { "bfloat16", FAC_BF16 },
+    { "int8", FAC_I8 },
+    { "int16", FAC_I16 },
+    { "int32", FAC_I32 },
+    { "int", FAC_I32 },
+    { "int64", FAC_I64 },
+    { "long", FAC_I64 },
+    { "uint8", FAC_U8 },
+    { "uint16", FAC_U16 },
+    { "uint32", FAC_U32 },
+    { "uint64", FAC_U64 },
+    { "bool", FAC_BOOL },
+    { "text", FAC_TEXT },
+    { "float8_e4m3fn", FAC_F8E4M3 },
+    { "float8_e4m3fnuz", FAC_F8E4M3UZ },
+    { "float8_e5m2", FAC_F8E5M2 },
+    { "float8_e5m2fnuz", FAC_F8E5M2UZ },
+    { "float8_e8m0fnu", FAC_F8E8M0 },
+    { "float4_e2m1fn", FAC_F4E2M1 },
 };
 
 static fac_dtype of_name(const char *name) {
