@@ -73,7 +73,9 @@ def flat(y: Tensor, *inputs: Tensor) -> Tensor:
     """y, whose gradients by the inputs are zeros, whatever they are: so has it what jumps and stays."""
     if not _facula.is_grad_enabled() or not any(x.requires_grad for x in inputs):
         return y
-    path = functools.reduce(lambda a, b: apply("add", None, 0, a, b), inputs)
+    path = functools.reduce(lambda a, b: apply("add", None, 0, a, b), (cast(x, y.dtype) for x in inputs))
+    if path.shape != y.shape:
+        path = apply("expand", None, 0, path, Tensor(list(y.shape), dtype="int64"))
     return apply("surrogate", None, 0, y, apply("floor", None, 0, path))
 
 
