@@ -104,8 +104,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = (), *, generator: Genera
 def multinomial(p: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
     """Indices drawn with these weights, for each row."""
     rows = np.asarray(p.detach()).astype(np.float64)
-    flat = rows.reshape(-1, rows.shape[-1])
-    drawn = [_of(generator).choice(r.size, num_samples, replacement, r / r.sum()) for r in flat]
+    weights = rows.reshape(-1, rows.shape[-1])
+    drawn = [_of(generator).choice(r.size, num_samples, replacement, r / r.sum()) for r in weights]
     return Tensor(np.asarray(drawn).reshape(rows.shape[:-1] + (num_samples,)), dtype=int64)
 
 
