@@ -82,7 +82,7 @@ bool_: Final = _by_name["bool"]
 text: Final = _by_name["text"]
 
 _ADDED = 2                                                  # isbuiltin of a dtype that another package added to NumPy
-_apart = {d.name: d.name for d in _all if d.short in ("bf16", "int4", "uint4", "int2", "uint2")} | {name: other for other, name in _elsewhere.items()}
+_apart = {d.name: d.name for d in _all if d.name in ("bfloat16", "int4", "uint4", "int2", "uint2")} | {name: other for other, name in _elsewhere.items()}
 
 
 def is_added(like: Any) -> bool:

@@ -117,7 +117,7 @@ BETTER = {"softsign": lambda x: np.isinf(x), "gelu": lambda x: np.isinf(x),
           "clamp": lambda x: np.abs(x) == 1,                       # the whole slope at its bounds, as PyTorch before 2.15
           "copysign": lambda x, y: np.isinf(x), "hypot": lambda x, y: (x == 0) & (y == 0), "logaddexp": lambda x, y: np.isinf(x) & (x == y),
           "xlogy": lambda x, y: (x == 0) & ((y == 0) | np.isinf(y)),
-          "floor": lambda x, y: np.isinf(x)}                      # the array API's inf // 1 is inf
+          "div_floor": lambda x, y: np.isinf(x)}                  # the array API's inf // 1 is inf
 
 ONE = {n: (lambda lib, x, n=n: getattr(lib, n)(x)) for n in
        FLAT + "frac abs relu nan_to_num sqrt exp log log1p reciprocal sinc square tanh sigmoid erf atan".split()}
@@ -127,7 +127,7 @@ ONE |= {"decimals": lambda lib, x: lib.round(x, decimals=1), "clamp": lambda lib
         "threshold": lambda lib, x: lib.nn.functional.threshold(x, 0.5, 2.0), "elu2": lambda lib, x: lib.nn.functional.elu(x, 2.0)}
 TWO = {n: (lambda lib, x, y, n=n: getattr(lib, n)(x, y)) for n in
        "remainder fmod copysign maximum minimum fmax fmin hypot atan2 xlogy pow logaddexp ldexp nextafter mul div".split()}
-TWO |= {m: (lambda lib, x, y, m=m: lib.div(x, y, rounding_mode=m)) for m in ("trunc", "floor")}
+TWO |= {f"div_{m}": (lambda lib, x, y, m=m: lib.div(x, y, rounding_mode=m)) for m in ("trunc", "floor")}
 
 
 def compared(name, function, columns):

@@ -1,3 +1,4 @@
+#include "ops/host_list.h"
 #include "ops/shape.h"
 #include "graph/graph_internal.h"
 
@@ -15,7 +16,7 @@ typedef struct attrs {
 static const fac_attr table[] = { { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS,
                                     FAC_DIMS - 1, NULL, "the axis that is cut" },
                                   { "parts", FAC_A_INT, offsetof(attrs, parts), 0, 0, 0, 1 << 20,
-                                    NULL, "how many, when no sizes are given" },
+                                    NULL, "how many; 0: as many as there are sizes" },
                                   { 0 } };
 static const fac_port in[] = { { "x", FAC_ANY, 0 },
                                { "sizes", FAC_INTS, FAC_HOST | FAC_OPTIONAL },
@@ -37,8 +38,11 @@ static bool infer(fac_node *n) {
     if (axis < 0)
         return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)a->axis, x->dims.n);
     const int64_t size = x->dims.d[axis];
-    int parts = n->in[1] ? fac_host_length(n->in[1]) : (int)a->parts;
+    const bool open = n->in[1] && fac_list_is_open(n->in[1]);
+    int parts = n->in[1] && !open ? fac_host_length(n->in[1]) : (int)a->parts;
     fac_contents c;
+    if (n->in[1] && a->parts && parts != a->parts)
+        return fac_fail(n, FAC_E_SHAPE, "%d sizes for %lld parts", parts, (long long)a->parts);
     if (parts < 1) return fac_fail(n, FAC_E_ARGUMENT, "the number of parts must be known");
     if (!fac_node_outputs(n, parts)) return false;
 
@@ -118,6 +122,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], f
         return;
     }
     attrs a = { axis, sizes ? 0 : fac_onnx_int(n, "num_outputs", n->nout) };
+    if (sizes && fac_list_is_open(sizes)) a.parts = n->nout; /* has one number for each of them */
     fac_value *y = fac_emit(&fac_op_split, &a, 2, (fac_value *[]){ ins[0], sizes });
     for (int k = 0; k < n->nout; k++)
         out[k] = fac_value_other(y, k); /* the file may name fewer than there are parts */
