@@ -212,6 +212,55 @@ def sliced(d, name):
     return [x, *[np.array(v, d.type(1)) for v in (first, last, axes, steps)]], {}, 1
 
 
+@of("Split", steers=(1,))
+def split(d, name):
+    x = d.array(0, d.shape(1, empty=False))
+    axis = d.axis(x.ndim)
+    parts = d.one(1, 2, 3, 9 if d.opset >= 13 else 20)
+    sizes = [d.size(0, 2) for _ in range(parts)]
+    x = d.array(0, [sum(sizes) if k == axis % x.ndim else n for k, n in enumerate(x.shape)])
+    if d.opset < 13: return [x], dict(axis=axis, split=sizes), parts
+    return [x, longs(sizes)], dict(axis=axis), parts
+
+
+@of("Reshape", "Expand", "Tile", steers=(1,))
+def reshaped(d, name):
+    x = d.array(0, d.shape(0, 3))
+    if name == "Tile": return [x, longs([d.size(0, 3) for _ in x.shape])], {}, 1
+    if name == "Expand": return [x, longs([*d.shape(0, 2), *(d.one(n, 1) for n in x.shape)])], {}, 1
+    return [x, longs(d.one([-1], [*x.shape, 1], [1, *x.shape]) if x.size else [*x.shape, 1])], {}, 1
+
+
+@of("Squeeze", "Unsqueeze", steers=(1,))
+def of_ones(d, name):
+    x = d.array(0, d.shape(1, 3))
+    axes = sorted(int(k) for k in d.rng.permutation(x.ndim)[:d.size(1, x.ndim)])
+    if name == "Squeeze": x = d.array(0, [1 if k in axes else n for k, n in enumerate(x.shape)])
+    return ([x], dict(axes=axes), 1) if d.opset < 13 else ([x, longs(axes)], {}, 1)
+
+
+@of("TopK", steers=(1,))
+def top(d, name):
+    dims = d.shape(1, empty=False)
+    axis = d.axis(len(dims))
+    x = d.rng.permutation(int(np.prod(dims))).reshape(dims).astype(d.type(0))
+    k = d.size(0, dims[axis])
+    if d.opset < 10: return [x], dict(axis=axis, k=max(k, 1)), 2
+    return [x, longs([k])], dict(d.some(largest=d.size(0, 1)) if d.opset >= 11 else {}, axis=axis), 2
+
+
+@of("ConstantOfShape", "Range", "Trilu", "OneHot", "GatherND", "Compress", steers=(0, 1, 2))
+def made(d, name):
+    if name == "ConstantOfShape": return [longs(d.shape(0, 3))], {}, 1
+    if name == "Range": return [np.asarray(v, d.type(0)) for v in (d.size(0, 3), d.size(2, 9), d.size(1, 3))], {}, 1
+    x = d.array(0, d.shape(2, empty=False))
+    if name == "Trilu": return [x, np.asarray(d.size(-3, 3), np.int64)], d.some(upper=d.size(0, 1)), 1
+    if name == "OneHot": return [np.abs(x), np.asarray(d.size(1, 6), d.type(1)), d.array(2, [2])], dict(axis=d.size(-1, x.ndim)), 1
+    if name == "Compress": return [x, np.asarray(d.rng.random(x.shape[0]) < 0.5)], dict(axis=0), 1
+    depth = d.size(1, x.ndim)
+    return [x, longs(np.stack([d.rng.integers(-n, n, [2, 3]) for n in x.shape[:depth]], -1))], {}, 1
+
+
 @of("Pad", steers=(1, 2))
 def padded(d, name):
     x = d.array(0, d.shape(1, empty=False))

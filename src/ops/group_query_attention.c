@@ -62,10 +62,12 @@ static bool counts(reader *r, fac_value *y[]) {
     const fac_dims *q = &r->in[Q]->type.dims;
     r->heads = fac_onnx_int(r->n, "num_heads", 0);
     r->kv_heads = fac_onnx_int(r->n, "kv_num_heads", 0);
-    const int64_t parts = r->in[K] ? r->heads : r->heads + 2 * r->kv_heads;
+    const bool some =
+        r->heads > 0 && r->kv_heads > 0 && r->heads <= INT32_MAX && r->kv_heads <= r->heads;
+    const int64_t parts = r->in[K] || !some ? r->heads : r->heads + 2 * r->kv_heads;
     const char *why = refused(r);
-    const bool good = r->heads > 0 && r->kv_heads > 0 && r->heads % r->kv_heads == 0 && q->n == 3 &&
-                      q->d[2] > 0 && q->d[2] % parts == 0 && r->in[LAST] && r->in[TOTAL];
+    const bool good = some && r->heads % r->kv_heads == 0 && q->n == 3 && q->d[2] > 0 &&
+                      q->d[2] % parts == 0 && r->in[LAST] && r->in[TOTAL];
     if (why)
         y[0] = fac_fail_graph(r->g, FAC_E_UNSUPPORTED, "GroupQueryAttention: %s is not supported",
                               why);
