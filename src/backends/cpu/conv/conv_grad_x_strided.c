@@ -155,7 +155,7 @@ static void without_taps(const job *j, const phase *down, const phase *across, i
             if (!j->r || !j->mask) continue;
             const float *mask =
                 j->mask + v * p->mask.stride[1] + place(p, &p->mask, down, across, m, q);
-            for (int k = 0; k < lanes; k++) to[k] = mask[k] > p->e.mask_lo ? to[k] : 0;
+            for (int k = 0; k < lanes; k++) to[k] = mask[k] <= p->e.mask_lo ? 0 : to[k];
         }
 }
 
