@@ -6,8 +6,6 @@
 #include "backends/opencl/device/launch.h"
 #include "graph/graph_internal.h"
 
-static bool away(const fac_tensor *t) { return fac_tensor_storage(t)->away; }
-
 static void expect_close(const fac_tensor *a, const fac_tensor *b, double tolerance,
                          const char *what) {
     const fac_type type = fac_tensor_type(a);
@@ -145,16 +143,6 @@ static void updates_are_parallel(void **state) {
 
 /* ---- results ---- */
 
-static fac_program *doubling(fac_device *d, int64_t n) {
-    fac_graph *g = fac_graph_new();
-    fac_program *p = NULL;
-    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(n));
-    fac_output(g, "y", fac_add(x, x));
-    OK(fac_program_new(g, d, NULL, &p, &err));
-    fac_graph_free(g);
-    return p;
-}
-
 static void results_come_when_looked_at(void **state) {
     (void)state;
     NEEDS_DEVICE();
@@ -203,34 +191,6 @@ static void contents_outlive_the_device(void **state) {
                     2 * ((const float *)fac_tensor_data(x))[i]);
     fac_tensor_free(x);
     fac_tensor_free(y);
-}
-
-/* Memory that was lent has the contents once its tensor is freed, unless nobody will look. */
-static void lent_memory_is_written_or_discarded(void **state) {
-    (void)state;
-    NEEDS_DEVICE();
-    enum { N = 100 };
-    fac_program *p = doubling(opencl, N);
-    fac_tensor *x = random_tensor(NULL, fac_shape(N), 4);
-    const float *a = fac_tensor_data(x);
-    for (int discard = 0; discard < 2; discard++) {
-        float y[N] = { 0 };
-        fac_tensor *t, *held;
-        OK(fac_tensor_lend(FAC_F32, fac_shape(N), NULL, y, NULL, NULL, &t, &err));
-        OK(fac_program_run(p, &x, &t, &err));
-        assert_true(away(t));
-        held = fac_tensor_retain(t);
-        if (discard)
-            fac_tensor_discard(t);
-        else
-            fac_tensor_free(t);
-        assert_true(away(held)); /* who still has it may read it */
-        fac_tensor_free(held);
-        for (int i = 0; i < N; i++) assert_true(y[i] == (discard ? 0 : 2 * a[i]));
-    }
-    fac_tensor_discard(NULL);
-    fac_program_free(p);
-    fac_tensor_free(x);
 }
 
 /* Two devices pass a tensor to each other; each sees what the other one wrote. */
@@ -402,7 +362,6 @@ int main(void) {
         cmocka_unit_test(updates_are_parallel),
         cmocka_unit_test(results_come_when_looked_at),
         cmocka_unit_test(contents_outlive_the_device),
-        cmocka_unit_test(lent_memory_is_written_or_discarded),
         cmocka_unit_test(devices_share_tensors),
         cmocka_unit_test(large_transfers_arrive),
         cmocka_unit_test(short_memory_is_made_room_in),

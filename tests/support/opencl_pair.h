@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "facula/facula.h"
 #include "opencl_check.h"
+#include "tensor/tensor_internal.h"
 
 static fac_error err;
 static fac_device *opencl, *cpu;
@@ -48,5 +49,19 @@ static inline fac_tensor *random_tensor(fac_device *device, fac_dims dims, uint6
     OK(fac_tensor_write(t, x, n * sizeof *x, &err));
     free(x);
     return t;
+}
+
+/* Whether only a device has the newest contents. */
+static inline bool away(const fac_tensor *t) { return fac_tensor_storage(t)->away; }
+
+/* y = x + x of n elements. */
+static inline fac_program *doubling(fac_device *d, int64_t n) {
+    fac_graph *g = fac_graph_new();
+    fac_program *p = NULL;
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(n));
+    fac_output(g, "y", fac_add(x, x));
+    OK(fac_program_new(g, d, NULL, &p, &err));
+    fac_graph_free(g);
+    return p;
 }
 #endif
