@@ -5,11 +5,14 @@
 
 DIR has backend-test folders, such as those of ONNX's repository.  Cases that the installed package `onnx` generates beyond them,
 and its opset-6 folders (pytorch-converted, pytorch-operator), are counted as well; without the package the page says so.
+Operators of com.microsoft and ai.onnx.ml have no such cases: those of scripts/peers/check_fusions.py and check_ml.py, with what ONNX
+Runtime makes of them, are counted where that is installed.
 --opencl takes long; --opencl-from PAGE keeps the column of a page that an earlier run wrote, and says so.
 --check PAGE: exit code 1 if a case fails that the page does not name, or if fewer pass than it says."""
 import argparse
 import collections
 import concurrent.futures
+import importlib.util
 import json
 import os
 import re
@@ -73,6 +76,16 @@ def run(binary, folder, jobs, *more):
     return found
 
 
+def compared(binary, folder):
+    """Cases of our own scripts, with ONNX Runtime's results; how they are run."""
+    peers = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers")
+    for script, more in (("check_fusions.py", []), ("check_ml.py", ["--rounds", "2"])):
+        made = subprocess.run([sys.executable, os.path.join(peers, script), binary, "--keep", folder, *more],
+                              capture_output=True, text=True)
+        if made.returncode:
+            sys.exit("%s: %s%s" % (script, made.stdout, made.stderr))
+
+
 def models(folder):
     for home, _, files in os.walk(folder):
         if "model.onnx" in files:
@@ -101,8 +114,7 @@ def spellings(binary):
     text = subprocess.run([binary, "op", "--onnx"], capture_output=True, text=True, check=True).stdout
     read = {}
     for line in text.splitlines()[1:]:
-        name, rest = line[:18].strip(), line[19:]
-        m = re.match(r"(.*?)\s{1,}(no|as these|\d+ on.*)$", rest)
+        m = re.match(r"(.*?)\s{1,}(no|as these|\d+ on.*)$", line.partition(" ")[2].strip())
         if not m or m.group(1).strip() == "-":
             continue
         for one in m.group(1).split(", "):
@@ -163,6 +175,10 @@ def main():
             for name in ("pytorch-converted", "pytorch-operator"):
                 if os.path.isdir(os.path.join(data, name)):
                     folders.append((name + " of the package (opset 6)", os.path.join(data, name)))
+            if importlib.util.find_spec("onnxruntime"):
+                own = os.path.join(scratch, "own")
+                compared(a.binary, own)
+                folders.append((OWN, own))
         except ImportError:
             sys.exit("the package onnx says which operators there are: pip install onnx")
         results = {way: {} for way, _ in ways}
@@ -170,7 +186,7 @@ def main():
         for title, folder in folders:
             row = [title]
             for way, more in ways:
-                found = run(a.binary, folder, a.jobs, *more)
+                found = run(a.binary, folder, a.jobs, *more, *(["--atol", "2e-3"] if title == OWN else []))
                 results[way].update(found)
                 row.append(found)
             totals.append(row)
@@ -178,7 +194,7 @@ def main():
                 for op in operators(path):
                     by_op[op].append(name)
     if a.check:
-        return check(a.check, results)
+        return check(a.check, results, totals)
     page = page_of(a.binary, totals, ways, results, by_op)
     if a.opencl_from:
         page = with_column(page, open(a.opencl_from).read())
@@ -190,6 +206,7 @@ def main():
     return 0
 
 
+OWN = "ours, against ONNX Runtime (com.microsoft, ai.onnx.ml)"
 OPENCL = 4      # which column that is, in every table
 
 
@@ -219,13 +236,13 @@ def with_column(page, earlier):
     return "\n".join(lines) + "\n"
 
 
-def check(path, results):
+def check(path, results, totals):
     page = open(path).read()
     known = set(re.findall(r"`(test_\w+)`", re.search(r"^Failed: .*$", page, re.M).group(0)))
-    said = int(re.search(r"\| all \| \d+ \| (\d+)", page).group(1))
+    said = int(re.search(r"\| all[^|]*\| \d+ \| (\d+)", page).group(1))
     failed = {c for r in results.values() for c, x in r.items() if x["result"] == "failed"}
     failed = sorted(failed - known)
-    passed = sum(r["result"] == "passed" for r in results["CPU"].values())
+    passed = sum(r["result"] == "passed" for title, cpu, *_ in totals if title != OWN for r in cpu.values())
     print("%d cases pass, the page says %d; %d fail that it does not name"
           % (passed, said, len(failed)), *failed[:9])
     return 1 if failed or passed < said else 0
@@ -239,9 +256,12 @@ def page_of(binary, totals, ways, results, by_op):
     sums = [0] * (len(ways) + 1)
     for title, *runs in totals:
         counts = [len(runs[0])] + [sum(c["result"] == "passed" for c in r.values()) for r in runs]
+        if title == OWN:
+            out.append("| all of ONNX's | %s |" % " | ".join(map(str, sums)))
         sums = [x + y for x, y in zip(sums, counts)]
         out.append("| %s | %s |" % (title, " | ".join(map(str, counts))))
-    out.append("| all | %s |" % " | ".join(map(str, sums)))
+    if totals[-1][0] != OWN:
+        out.append("| all of ONNX's | %s |" % " | ".join(map(str, sums)))
     failed = sorted({c for r in results.values() for c, x in r.items() if x["result"] == "failed"})
     out += ["", "Failed: %s." % (", ".join("`%s`" % c for c in failed) if failed else "none"), "",
             "Opsets: those from which on an operator is read, `a-b` up to b; `-`: it is not. Cases: those in which it is.", ""]

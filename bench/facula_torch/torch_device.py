@@ -8,7 +8,8 @@ check  torchvision's networks of pytorch_dlprim's list, batch 2: gradients and e
        f64, calls of the host; good where the device is off by no more than 1e-4 of the largest gradient, or no more than f32 itself,
        or off f64 by that little where f64 follows its decisions at kinks, all of them within 1e-4 of the kink (torch_decisions.py)
 train  20 steps of Adam of the same networks on the same batch: losses on the device, on the cpu and in f64; good where the device's are as
-       near to one of the others as these are to each other, twice that at most, or within 1e-4 of the largest loss
+       near to one of the others as these are to each other, twice that at most, or within 1e-4 of the largest loss, or no farther off than
+       twice what the cpu's are from f64's when weights are moved by a last bit, the farthest of three such runs
 speed  ResNet-50, VGG16, MobileNetV2, ViT-B/16 and GPT-2 (128 tokens, logits of the last), inference at batch 1, 16, 64 and training
        at 64, f32, TF32, bf16: medians after warm-up, device ocl and cuda (else the cpu) in turns; ratio = the rival's time over ours
 ops    samples of torch's op_db on the device against the cpu, forward and gradient (needs expecttest): correct, native
@@ -207,6 +208,15 @@ def losses(net, x, y):
     return torch.tensor(out, dtype=torch.float64)
 
 
+def nudged(net, seed):
+    """Weights moved by a last bit at most: training may amplify such a difference, whichever program makes it."""
+    draw = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in net.parameters():
+            p.mul_(1 + 2 ** -23 * (2 * torch.rand(p.shape, generator=draw) - 1))
+    return net
+
+
 def trained(name):
     """How far the losses on the device, on the cpu and in f64 are from each other, over the largest of f64."""
     plain, x, y = drawn(name)
@@ -220,7 +230,11 @@ def trained(name):
     def off(a, b):
         return ((a - b).abs().max() / f64.abs().max()).item()
     row.update(loss=off(here, f32), loss_f64=off(here, f64), cpu_f64=off(f32, f64), first=f64[0].item(), last=f64[-1].item())
-    row["good"] = bool(here.isfinite().all()) and min(row["loss"], row["loss_f64"]) <= max(GOOD, 2 * row["cpu_f64"])
+    nearest = min(row["loss"], row["loss_f64"])
+    row["good"] = bool(here.isfinite().all()) and nearest <= max(GOOD, 2 * row["cpu_f64"])
+    if not row["good"] and here.isfinite().all():
+        row["nudged_f64"] = max(off(losses(nudged(drawn(name)[0], seed), x, y), f64) for seed in range(3))
+        row["good"] = nearest <= 2 * row["nudged_f64"]
     return row
 
 

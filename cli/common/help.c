@@ -1,6 +1,7 @@
 /* The text of `facula help VERB`, from the table of its options. */
 #include <string.h>
 #include "cli.h"
+#include "help_text.h"
 
 enum { LEFT = 26, NARROW = 60, WIDE = 100 };
 
@@ -39,20 +40,12 @@ static void put_option(const option *o, FILE *to) {
     put_row(left, LEFT, o->help, to);
 }
 
-/* As man.c has it: lines that are indented keep their form, others are filled, and an empty line
- * begins a paragraph. */
 static void put_paragraphs(const char *text, FILE *to) {
-    while (*text) {
-        const bool kept = *text == ' ' || *text == '\n';
-        const char *end = strchr(text, '\n');
-        while (!kept && end && end[1] && end[1] != '\n' && end[1] != ' ')
-            end = strchr(end + 1, '\n');
-        const size_t bytes = end ? (size_t)(end - text) : strlen(text);
-        if (kept)
-            fprintf(to, "%.*s\n", (int)bytes, text);
+    for (text_piece p; text_paragraph(&text, &p);) {
+        if (p.kept)
+            fprintf(to, "%.*s\n", (int)p.n, p.at);
         else
-            put_words(text, bytes, 0, 0, to);
-        text += bytes + (end != NULL);
+            put_words(p.at, p.n, 0, 0, to);
     }
 }
 
@@ -61,11 +54,7 @@ void help_paragraphs(const char *text) { put_paragraphs(text, stdout); }
 
 static void put_examples(const char *text, FILE *to) {
     fprintf(to, "\nexample%s\n", plural(strchr(text, '\n') ? 2 : 1));
-    for (; *text; text += strspn(text, "\n")) {
-        const int n = (int)strcspn(text, "\n");
-        fprintf(to, "  facula %.*s\n", n, text);
-        text += n;
-    }
+    for (text_piece p; text_line(&text, &p);) fprintf(to, "  facula %.*s\n", (int)p.n, p.at);
 }
 
 void verb_help(const verb *v, FILE *to) {

@@ -3,10 +3,11 @@
 #include "man.h"
 #include <ctype.h>
 #include <string.h>
+#include "help_text.h"
 
 /* Text in which nothing is a request or an escape.  bol: it begins a line. */
-static void put(const char *text, bool bol) {
-    for (const char *c = text; *c; c++) {
+static void put_bytes(const char *text, size_t n, bool bol) {
+    for (const char *c = text; c < text + n; c++) {
         if (bol && (*c == '.' || *c == '\'')) out_raw("\\&", stdout);
         bol = *c == '\n';
         if (*c == '\\')
@@ -21,6 +22,8 @@ static void put(const char *text, bool bol) {
             out_char(*c, stdout);
     }
 }
+
+static void put(const char *text, bool bol) { put_bytes(text, strlen(text), bol); }
 
 static void put_bold(const char *text) {
     out_raw("\\fB", stdout);
@@ -37,23 +40,14 @@ static void title(const char *name) {
 
 static void section(const char *name) { printf(".SH %s\n", name); }
 
-/* Lines that are indented keep their form, others are filled; an empty one begins a paragraph. */
 static void paragraphs(const char *text) {
     bool kept = false;
-    for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
-        end = strchr(line, '\n');
-        if (!end) end = line + strlen(line);
-        char one[512];
-        snprintf(one, sizeof one, "%.*s", (int)(end - line), line);
-        if (!*one) {
-            out_lines(kept ? ".fi\n.PP" : ".PP");
-            kept = false;
-            continue;
-        }
-        if ((*one == ' ') != kept) out_lines(kept ? ".fi" : ".nf");
-        kept = *one == ' ';
-        put(one, true);
-        putchar('\n');
+    for (text_piece p; text_paragraph(&text, &p);) {
+        const bool keep = p.kept && p.n;
+        if (keep != kept) out_lines(kept ? ".fi" : ".nf");
+        kept = keep;
+        if (p.n) put_bytes(p.at, p.n, true);
+        out_lines(p.n ? "" : ".PP");
     }
     if (kept) out_lines(".fi");
 }
@@ -81,14 +75,10 @@ static void option_rows(const option *o) {
 static void examples(const char *text) {
     section("EXAMPLES");
     out_lines(".nf");
-    for (; *text; text += strspn(text, "\n")) {
-        char one[512];
-        const int n = (int)strcspn(text, "\n");
-        snprintf(one, sizeof one, "%.*s", n, text);
+    for (text_piece p; text_line(&text, &p);) {
         out_raw("facula ", stdout);
-        put(one, false);
+        put_bytes(p.at, p.n, false);
         putchar('\n');
-        text += n;
     }
     out_lines(".fi");
 }

@@ -49,7 +49,7 @@ static const option options[] = {
       "with --dtype: nodes that keep their types, such as op:softmax; may be repeated" },
     { "--keep-ports", OPTION_FLAG, &o.context.keep_ports, NULL,
       "with --dtype: inputs and outputs keep their types" },
-    STEP("--reorder", NULL, "put nodes in an order that needs less memory (binds all sizes)"),
+    STEP("--reorder", NULL, "put nodes in an order that needs less memory (open sizes count as 1)"),
     STEP("--set-preset", "SPEC", "metadata: how photos are prepared, as --preset of `facula run`"),
     STEP("--set-labels", "FILE", "metadata: names of the classes, one per line, 1 MB at most"),
     STEP("--meta", "KEY=TEXT", "add or change metadata"),

@@ -225,7 +225,8 @@ const verb verb_listen = {
     .examples = "listen runs/birds/model.onnx\nlisten model.onnx - --threshold 0.8 < street.wav",
     .run = run,
     .more = "MODEL takes waveforms and states their rate, as those of `facula train sound-folder` "
-            "do.  SOURCE is\nan ALSA device (default: hw:0), or - for standard input: WAV, or raw "
+            "do.  SOURCE is\nan ALSA device such as hw:0 (default: `default`), or - for standard "
+            "input: WAV, or raw "
             "16-bit samples of one channel\nat the model's rate.\n\nA line is printed where "
             "another class begins: when, how likely, which, and how long the answer\ntook.  Of a "
             "model with one score, such as silero-vad's for speech, beginnings and ends are "

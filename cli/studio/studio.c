@@ -22,9 +22,9 @@ static const option options[] = {
       "Debian's Fashion-MNIST); train.tsv and dev.tsv of SST-2, in DIR, DIR/sst2 or DIR/text/sst2, "
       "for the page Text" },
     { "--watch", OPTION_TEXT, &o.watch, "DIR",
-      "show the trainings of this folder, and of folders in it, live" },
+      "show the trainings in this folder and its subfolders, live" },
     { "--device", OPTION_TEXT, &o.device, "NAME",
-      "where networks of the page Points run at first: cpu (default) or opencl" },
+      "first device of the page Points: cpu (default) or opencl" },
     { "--threads", OPTION_INT, &o.threads, "N",
       "cpu threads; default 1, which is fastest for small networks, and one per core for the pages "
       "Images and Text",
@@ -45,7 +45,7 @@ static void open_browser(const char *address) {
     if (child > 0)
         waitpid(child, NULL, 0);
     else
-        fprintf(stderr, "facula: the browser could not be opened\n");
+        fprintf(stderr, "facula: cannot open the browser\n");
 }
 
 /* Signals are waited for, not handled, so they are blocked before any thread begins. */
@@ -96,9 +96,10 @@ const verb verb_studio = {
     .options = options,
     .examples = "studio --open\nstudio model.onnx --port 8000\nstudio --watch runs",
     .run = run,
-    .more = "MODEL is an ONNX file or a name of the zoo that the page Graph begins with; one that "
-            "takes waveforms\nalso listens on the page Sound.\n\nThe studio prints an address on "
-            "this machine, which holds a key that is printed nowhere else, and\nserves until "
-            "Ctrl-C.  From another machine: ssh -L PORT:127.0.0.1:PORT HOST, then the same "
-            "address\nthere.  See docs/STUDIO.md."
+    .more =
+        "MODEL is FILE.onnx or zoo:NAME; the page Graph shows it first.  A model that takes "
+        "waveforms also\nclassifies sounds on the page Sound.\n\nThe studio prints an address "
+        "on this machine, with a key that appears nowhere else, and serves until\nCtrl-C.  From "
+        "another machine, run ssh -L PORT:127.0.0.1:PORT HOST and open the same address "
+        "there.\nSee docs/STUDIO.md."
 };

@@ -101,9 +101,12 @@ def round(x: Any, *, decimals: int = 0) -> Tensor:
 
 
 def sign(x: Any) -> Tensor:
-    """-1, 0 or 1."""
+    """-1, 0 or 1; 0 of NaN, as in PyTorch (array_api.sign keeps it)."""
     t = as_tensor(x)
-    return t if t.dtype is bool_ else apply("sign", None, 0, t)
+    if t.dtype is bool_:
+        return t
+    y = apply("sign", None, 0, t)
+    return where(apply("isnan", None, 0, t), 0, y) if t.dtype.is_floating_point else y
 
 
 def square(x: Any) -> Tensor:
@@ -184,15 +187,19 @@ def sub(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
 def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
     """x / y, with broadcasting and promotion; rounding_mode: "trunc" towards 0, "floor" down."""
     if rounding_mode == "floor":
-        down: Tensor = floor_divide(x, y)
-        return down
+        a, b, _ = _both(x, y)
+        down: Tensor = floor_divide(a, b)
+        return promote.flat(down, a, b) if down.dtype.is_floating_point else down
     if rounding_mode is None:
         t: Tensor = _div(x, y)
         return t
     if rounding_mode != "trunc":
         raise ValueError(f"div: rounding_mode is trunc, floor or None, not {rounding_mode!r}")
     a, b, common = _both(x, y)
-    return trunc(apply("div", None, 0, a, b)) if common is not bool_ else _div(a, b)
+    if common is bool_:
+        return _div(a, b)
+    whole: Tensor = trunc(apply("div", None, 0, a.detach(), b.detach()))
+    return promote.flat(whole, a, b) if common.is_floating_point else whole
 
 
 pow, matmul = _binary("pow", "pow"), _binary("matmul", "matmul")

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _facula
 from ._facula import Graph, Program, Tensor
-from .dtypes import dtype
+from .dtypes import added, dtype, is_added, is_apart
 
 
 class Port(NamedTuple):
@@ -74,6 +74,7 @@ class Model:
         self.precision = precision
         self.inputs = [Port(p["name"], p["dtype"], p["shape"]) for p in graph.inputs()]
         self.outputs = [Port(p["name"], p["dtype"], p["shape"]) for p in graph.outputs()]
+        self._apart = [p.name for p in self.outputs if is_apart(p.dtype)]
         self._preset, self._shape = preset, shape
         self._program: Program | None = None
         self._lock = threading.Lock()
@@ -131,17 +132,24 @@ class Model:
         """
         if len(args) == 2 and isinstance(args[1], Mapping) and (args[0] is None or isinstance(args[0], (list, tuple))):
             return self._as_session(args[0], args[1])
-        values = [self._operand(p, v) for p, v in zip(self.inputs, self._given(args, feed))]
-        out = [np.asarray(y) for y in self.program.run(values)]
+        given = self._given(args, feed)
+        out = self._arrays(self.program.run([self._operand(p, v) for p, v in zip(self.inputs, given)]), given)
         return out[0] if len(out) == 1 else out
 
+    def _arrays(self, results: Sequence[Tensor], given: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+        """Types that NumPy has from ml_dtypes alone are such where an input was, else wider ones of NumPy's own."""
+        if not self._apart or not any(map(is_added, given)):
+            return [np.asarray(y) for y in results]
+        return [np.asarray(y, added(y.dtype)) if is_apart(y.dtype) else np.asarray(y) for y in results]
+
     def _as_session(self, names: Sequence[str] | None, feed: Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
-        values = [self._operand(p, v) for p, v in zip(self.inputs, self._given((), feed))]
-        out = dict(zip([p.name for p in self.outputs], self.program.run(values)))
+        given = self._given((), feed)
+        results = self.program.run([self._operand(p, v) for p, v in zip(self.inputs, given)])
+        out = dict(zip([p.name for p in self.outputs], self._arrays(results, given)))
         for n in names or ():
             if n not in out:
                 raise _facula.ArgumentError(f"{self.name}: there is no output {n!r}, but {', '.join(out)}")
-        return [np.asarray(out[n]) for n in (names or out)]
+        return [out[n] for n in (names or out)]
 
     def get_inputs(self) -> list[Port]:
         """As ONNX Runtime's InferenceSession."""

@@ -6,8 +6,9 @@ from typing import Any
 
 from . import _facula
 from ._facula import Tensor, apply
+from .dtypes import bool_, int64, result_type
 from .promote import cast, reshape as _reshape
-from .create import axes_of, eye
+from .create import as_tensor, axes_of, eye
 from .elementwise import matmul
 from .reduce import sum
 from .shapes import broadcast_shapes, expand, permute, roll, unsqueeze
@@ -49,9 +50,16 @@ def outer(a: Tensor, b: Tensor) -> Tensor:
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Einstein's summation: "ij,jk->ik"."""
+    """Einstein's summation: "ij,jk->ik", with promotion.  Of bools: is any of the products true?"""
     list_of = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
-    return apply("einsum", f'equation="{equation}"', 0, *list_of)
+    xs = [as_tensor(x) for x in list_of]
+    if not xs:
+        raise _facula.ArgumentError("einsum: no tensors were given")
+    common = result_type(*xs)
+    if common is bool_:
+        some: Tensor = apply("einsum", f'equation="{equation}"', 0, *(cast(x, int64) for x in xs)) != 0
+        return some
+    return apply("einsum", f'equation="{equation}"', 0, *(cast(x, common) for x in xs))
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:

@@ -69,10 +69,24 @@ def _divide(a: Any, b: Any) -> Any:
     return apply("div", None, 0, pair[0], pair[1])
 
 
+def flat(y: Tensor, *inputs: Tensor) -> Tensor:
+    """y, whose gradients by the inputs are zeros, whatever they are: so has it what jumps and stays."""
+    if not _facula.is_grad_enabled() or not any(x.requires_grad for x in inputs):
+        return y
+    path = functools.reduce(lambda a, b: apply("add", None, 0, a, b), (cast(x, y.dtype) for x in inputs))
+    if path.shape != y.shape:
+        path = apply("expand", None, 0, path, Tensor(list(y.shape), dtype="int64"))
+    return apply("surrogate", None, 0, y, apply("floor", None, 0, path))
+
+
 def _whole_times(x: Tensor, y: Tensor) -> Tensor:
-    """How often y goes into x: x / y may be rounded up to the next integer, as 1 / 0.1 is, but 0.1 goes into 1 nine times."""
+    """How often y goes into x: x / y may be rounded up to the next integer, as 1 / 0.1 is, but 0.1 goes into 1 nine times.
+    An infinite y of the other sign goes into x once less than not at all."""
+    x, y = x.detach(), y.detach()
     share = apply("div", None, 0, x, y)
-    exact = apply("round", None, 0, apply("div", None, 0, apply("sub", None, 0, x, apply("mod", None, 0, x, y)), y))
+    rest = apply("mod", None, 0, x, y)
+    exact = apply("round", None, 0, apply("div", None, 0, apply("sub", None, 0, x, rest), y))
+    exact = apply("where", None, 0, apply("isinf", "positive=1 negative=1", 0, rest), Tensor(-1, dtype=x.dtype, device=x.device), exact)
     known = apply("less", None, 0, apply("abs", None, 0, share), Tensor(math.inf, dtype=x.dtype, device=x.device))
     here = apply("and", None, 0, known, apply("not", None, 0, apply("equal", None, 0, exact, Tensor(0, dtype=x.dtype, device=x.device))))
     return apply("where", None, 0, here, exact, apply("floor", None, 0, share))
@@ -135,12 +149,14 @@ def _bits(on_bool: str, on_int: str) -> Callable[[Any, Any], Any]:
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """The product of matrices, or of stacks of them; integers are multiplied as such."""
+    """The product of matrices, or of stacks of them; integers are multiplied as such, of bools it is whether any product is true."""
     if isinstance(a, _numbers) or isinstance(b, _numbers):
         raise _facula.ShapeError("matmul: numbers are no matrices; use *")
     pair = both(a, b)
     if pair is None:
         return NotImplemented
+    if pair[2] is bool_:
+        return not_equal(apply("matmul", None, 0, cast(pair[0], int64), cast(pair[1], int64)), 0)
     return apply("matmul", None, 0, pair[0], pair[1])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ._facula import Tensor
 from .dtypes import bool_, find, get_default_dtype, int64
 from .functional import _shape_args, as_tensor
+from .promote import flat
 
 
 class Generator:
@@ -87,23 +88,24 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
 
 
 def bernoulli(p: Any, *, generator: Generator | None = None) -> Tensor:
-    """1 with probability p, else 0."""
+    """1 with probability p, else 0; its gradient by p is zeros."""
     t = as_tensor(p)
-    return Tensor(_of(generator).random(t.shape) < np.asarray(t.detach()), dtype=t.dtype)
+    return flat(Tensor(_of(generator).random(t.shape) < np.asarray(t.detach()), dtype=t.dtype), t)
 
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = (), *, generator: Generator | None = None, dtype: Any = None) -> Tensor:
-    """Normal with this mean and standard deviation."""
+    """Normal with this mean and standard deviation, by which its gradients are zeros."""
     m, s = as_tensor(mean), as_tensor(std)
     shape = tuple(size) or np.broadcast_shapes(m.shape, s.shape)
-    return _made(_of(generator).standard_normal(shape) * np.asarray(s.detach()) + np.asarray(m.detach()), dtype, None, False)
+    y = _made(_of(generator).standard_normal(shape) * np.asarray(s.detach()) + np.asarray(m.detach()), dtype, None, False)
+    return flat(y, *(x for x in (m, s) if x.requires_grad))
 
 
 def multinomial(p: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
     """Indices drawn with these weights, for each row."""
     rows = np.asarray(p.detach()).astype(np.float64)
-    flat = rows.reshape(-1, rows.shape[-1])
-    drawn = [_of(generator).choice(r.size, num_samples, replacement, r / r.sum()) for r in flat]
+    weights = rows.reshape(-1, rows.shape[-1])
+    drawn = [_of(generator).choice(r.size, num_samples, replacement, r / r.sum()) for r in weights]
     return Tensor(np.asarray(drawn).reshape(rows.shape[:-1] + (num_samples,)), dtype=int64)
 
 

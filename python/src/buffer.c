@@ -83,6 +83,7 @@ void py_tensor_releasebuffer(PyObject *o, Py_buffer *view) {
 typedef struct Borrowed {
     Py_buffer view;
     const fac_tensor *shown; /* the array may be written */
+    fac_dtype is;            /* of bytes that are shown as integers, else FAC_NONE */
 } Borrowed;
 
 static void release(void *owner) {
@@ -125,7 +126,7 @@ static fac_tensor *copied(Py_buffer *view, fac_dtype dtype, fac_dims dims) {
 
 static fac_tensor *of_view(Borrowed *b, bool copy, bool *kept) {
     Py_buffer *view = &b->view;
-    fac_dtype dtype = py_dtype_of_format(view->format, view->itemsize);
+    fac_dtype dtype = b->is ? b->is : py_dtype_of_format(view->format, view->itemsize);
     if (!dtype) {
         PyErr_Format(PyExc_TypeError, "an array of format '%s', which is no dtype of facula",
                      view->format ? view->format : "B");
@@ -168,23 +169,50 @@ static PyObject *as_array(PyObject *o) {
     return NULL;
 }
 
-fac_tensor *py_borrow_buffer(PyObject *o, bool copy) {
-    PyObject *array = as_array(o);
-    Borrowed *b = array ? PyMem_Malloc(sizeof *b) : NULL;
+/* Of the buffer of an array; is: of bytes that are shown as integers. */
+static fac_tensor *of_buffer(PyObject *array, fac_dtype is, bool copy) {
+    Borrowed *b = PyMem_Malloc(sizeof *b);
     if (!b) {
-        if (array) PyErr_NoMemory();
-        Py_XDECREF(array);
+        PyErr_NoMemory();
         return NULL;
     }
     bool kept = false;
     fac_tensor *t = NULL;
-    b->shown = NULL;
+    *b = (Borrowed){ .is = is };
     int failed = PyObject_GetBuffer(array, &b->view, PyBUF_RECORDS_RO);
-    Py_DECREF(array);
     if (!failed) t = of_view(b, copy, &kept);
     if (kept) return t;
     if (!failed) PyBuffer_Release(&b->view);
     PyMem_Free(b);
+    return t;
+}
+
+/* NULL, with the exception that was there: it is no array of another package's elements. */
+static fac_tensor *of_foreign(PyObject *array, bool copy) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    fac_dtype is;
+    bool bytes;
+    PyObject *shown = py_shown_as_known(array, &is, &bytes);
+    if (!shown && !PyErr_Occurred()) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    if (!shown) return NULL;
+    fac_tensor *t = of_buffer(shown, bytes ? is : FAC_NONE, copy);
+    Py_DECREF(shown);
+    return py_converted(t, is);
+}
+
+fac_tensor *py_borrow_buffer(PyObject *o, bool copy) {
+    PyObject *array = as_array(o);
+    if (!array) return NULL;
+    fac_tensor *t = of_buffer(array, FAC_NONE, copy);
+    if (!t) t = of_foreign(array, copy);
+    Py_DECREF(array);
     return t;
 }
 

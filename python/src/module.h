@@ -121,7 +121,11 @@ void py_work_end(fac_status status); /* may leave an exception, which py_raise k
 
 int py_tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void py_tensor_releasebuffer(PyObject *self, Py_buffer *view);
-fac_tensor *py_borrow_buffer(PyObject *o, bool copy);  /* NULL: an exception */
+fac_tensor *py_borrow_buffer(PyObject *o, bool copy); /* NULL: an exception */
+/* For an array of another package's elements, which *is says, one that the buffer protocol knows:
+ * of their bytes, or (*bytes is false) of the numbers.  NULL: an exception, or (none) another
+ * array. */
+PyObject *py_shown_as_known(PyObject *array, fac_dtype *is, bool *bytes);
 fac_tensor *py_of_array(PyObject *o, bool copy);       /* the same, and of arrays of texts */
 fac_tensor *py_sequence(PyObject *o, fac_dtype dtype); /* numbers, texts, nested sequences */
 PyObject *py_tolist(fac_tensor *t);

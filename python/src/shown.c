@@ -1,13 +1,17 @@
-/* Memory that is shown outside.  An array over a tensor may be written at any time, without a word,
+/* Memory that is shown outside.  An array over a tensor may be written at any time, without notice,
  * and programs keep what they made from tensors that stay unwritten.  So lazy calls ask here
  * whether a tensor is shown, and whether it was since they last looked (docs/LAZY.md).  All of it
- * is under Python's lock. */
+ * is under Python's lock.
+ *
+ * An address stays in the table after its tensor is freed, since `ended` must never go back.  A
+ * later tensor there is only looked at once more than it needs.  Freed addresses are used again, so
+ * the table grows with the tensors that were alive at once, not with those that were ever made. */
 #include "module.h"
 
 typedef struct Shown {
-    const fac_tensor *t; /* only its address: the memory of a tensor that is gone is another's */
+    const fac_tensor *t; /* only its address: the tensor may be gone */
     unsigned viewers;
-    uint64_t ended; /* when one last went; 0: none did */
+    uint64_t ended; /* when the last of them ended; 0: none did */
 } Shown;
 
 static Shown *table;

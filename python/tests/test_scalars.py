@@ -28,7 +28,7 @@ CALLS = {
     "layer_norm": ["F.layer_norm(x, (4,), w, w * 2, s)", "F.layer_norm(x4, (5, 6), None, None, s)", "F.layer_norm(x, (4,), None, w, s)"],
     "rms_norm": ["F.rms_norm(x, (4,), w, s)", "F.rms_norm(x4, (5, 6), None, s)"],
     "group_norm": ["F.group_norm(x4, 2, w, w * 2, s)", "F.group_norm(x4, 4, None, w, s)", "F.group_norm(x, 2, None, None, s)"],
-    "instance_norm": ["F.instance_norm(x4, w, w * 2, s)", "F.instance_norm(b, None, None, s)"],
+    "instance_norm": ["F.instance_norm(x4, None, None, w, w * 2, eps=s)", "F.instance_norm(b, eps=s)"],
     "local_response_norm": ["F.local_response_norm(x4, 3, s)", "F.local_response_norm(x4, 2, 0.1, s)", "F.local_response_norm(x4, 4, 0.1, 0.75, s)"],
     "scaled_dot_product_attention": ["F.scaled_dot_product_attention(q, q * 2, q, scale=s)", "F.scaled_dot_product_attention(q, q * 2, q, is_causal=True, scale=-s)"],
     "matmul_scores": ["F.matmul_scores(q, q, None, False, s)"],
@@ -119,7 +119,7 @@ def test_other_types_of_norms(rng, dtype):
     """Half floats are wide inside, whichever way is taken."""
     values = {k: v.to(dtype) if isinstance(v, fac.Tensor) and v.dtype is fac.float32 else v for k, v in base(rng).items()}
     near = {"float64": 1e-12, "float16": 2e-3, "bfloat16": 1.6e-2}[dtype]
-    for call in ("F.layer_norm(x, (4,), w, w * 2, s)", "F.rms_norm(x, (4,), w, s)", "F.group_norm(x4, 2, w, w * 2, s)", "F.instance_norm(x4, w, w * 2, s)",
+    for call in ("F.layer_norm(x, (4,), w, w * 2, s)", "F.rms_norm(x, (4,), w, s)", "F.group_norm(x4, 2, w, w * 2, s)", "F.instance_norm(x4, None, None, w, w * 2, eps=s)",
                  "F.batch_norm(x4, w, w.abs(), w, w * 2, False, 0.1, s)", "F.local_response_norm(x4, 3, s)"):
         changing._forms.clear()
         want = eval(call, {**values, "s": 0.37})

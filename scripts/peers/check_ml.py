@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares random models of ai.onnx.ml with ONNX Runtime: check_ml.py build/facula [--seed N] [--rounds N].
+"""Compares random models of ai.onnx.ml with ONNX Runtime: check_ml.py build/facula [--seed N] [--rounds N] [--keep DIR].
 
 Each operator is drawn with random attributes and run on random rows, by facula, by ONNX Runtime, and by facula again from the
 file that `facula export` makes of it.  Where scikit-learn and skl2onnx are there, models that these make are compared too."""
@@ -14,6 +14,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto as T
 from onnx import helper as h
+
+from onnx_case import write
 
 POSTS = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
 TYPES = {"f": T.FLOAT, "d": T.DOUBLE, "q": T.INT64, "i": T.INT32, "U": T.STRING, "O": T.STRING}
@@ -251,7 +253,7 @@ def differs(got, want, tolerance):
     return None if ok else "off by %g" % np.nanmax(np.abs(got - want))
 
 
-def check(binary, model, inputs, what, folder, tolerance):
+def check(binary, model, inputs, what, folder, tolerance, keep=None):
     path, again = os.path.join(folder, "m.onnx"), os.path.join(folder, "again.onnx")
     onnx.save(model, path)
     try:
@@ -264,6 +266,8 @@ def check(binary, model, inputs, what, folder, tolerance):
     outs = [o.name for o in session.get_outputs()]
     want = session.run(None, dict(zip(names, inputs)))
     want = [np.array([list(m.values()) for m in w], "f") if isinstance(w, list) else w for w in want]
+    if keep:
+        write(os.path.join(keep, what.replace(" ", "").replace(",", "-")), model, dict(zip(names, inputs)), want)
     faults = []
     for way, file in (("read", path), ("exported", again)):
         if way == "exported":
@@ -329,6 +333,7 @@ def main():
     p.add_argument("binary")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--rounds", type=int, default=10)
+    p.add_argument("--keep", help="folder for the cases, as `facula conformance` reads them")
     a = p.parse_args()
     onnxruntime.set_default_logger_severity(4)
     good = total = 0
@@ -338,7 +343,7 @@ def main():
                 r = np.random.default_rng([a.seed, k, MAKERS.index(maker)])
                 op, attrs, inputs, nout = maker(r)
                 total += 1
-                good += check(a.binary, model_of(op, attrs, inputs, nout), inputs, "%s, round %d" % (op, k), folder, 1e-5)
+                good += check(a.binary, model_of(op, attrs, inputs, nout), inputs, "%s, round %d" % (op, k), folder, 1e-5, a.keep)
         for what, model, inputs in learned(a.seed) or ():
             total += 1
             good += check(a.binary, model, inputs, what, folder, 1e-4)

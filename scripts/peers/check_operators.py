@@ -3,9 +3,9 @@
 
     python scripts/peers/check_operators.py build/facula [OP...] [--seed N] [--rounds N] [--keep DIR]
 
-Attributes, shapes with sizes 0 and 1, broadcasting, negative axes, absent inputs, and whether an input is an initializer are
-drawn.  `facula conformance` runs them.  A model that ONNX Runtime refuses is not judged.  What it answers otherwise than the
-standard says is not drawn: Slice backwards from before the first element or to INT_MAX, casts of floats to text.
+Attributes, shapes with sizes 0 and 1, broadcasting, negative axes, absent inputs, whether an input is an initializer, and
+whether the model leaves its sizes open are drawn.  `facula conformance` runs them.  A model that ONNX Runtime refuses is not
+judged.  What it answers otherwise than the standard says is not drawn: Slice backwards to INT_MAX, casts of floats to text.
 """
 import argparse
 import collections
@@ -18,7 +18,9 @@ import tempfile
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import TensorProto, defs, helper, numpy_helper
+from onnx import TensorProto, defs, helper
+
+from onnx_case import initializer, write
 
 TYPES = {"float": "f4", "double": "f8", "float16": "f2", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1",
          "uint16": "u2", "uint32": "u4", "uint64": "u8", "bool": "?", "string": "O"}
@@ -203,11 +205,60 @@ def scatter(d, name):
 def sliced(d, name):
     x = d.array(0, d.shape(1))
     axes = [int(k) for k in d.rng.permutation(x.ndim)[:d.size(1, x.ndim)]]
-    first = [d.size(-x.shape[k], x.shape[k] + 1) for k in axes]
+    first = [d.size(-x.shape[k] - 2, x.shape[k] + 1) for k in axes]
     last = [d.size(-x.shape[k] - 1, x.shape[k] + 1) for k in axes]
     if d.opset < 10: return [x], dict(starts=first, ends=last, axes=axes), 1
     steps = [d.one(1, 1, 2, -1, -2) for _ in axes]
     return [x, *[np.array(v, d.type(1)) for v in (first, last, axes, steps)]], {}, 1
+
+
+@of("Split", steers=(1,))
+def split(d, name):
+    x = d.array(0, d.shape(1, empty=False))
+    axis = d.axis(x.ndim)
+    parts = d.one(1, 2, 3, 9 if d.opset >= 13 else 20)
+    sizes = [d.size(0, 2) for _ in range(parts)]
+    x = d.array(0, [sum(sizes) if k == axis % x.ndim else n for k, n in enumerate(x.shape)])
+    if d.opset < 13: return [x], dict(axis=axis, split=sizes), parts
+    return [x, longs(sizes)], dict(axis=axis), parts
+
+
+@of("Reshape", "Expand", "Tile", steers=(1,))
+def reshaped(d, name):
+    x = d.array(0, d.shape(0, 3))
+    if name == "Tile": return [x, longs([d.size(0, 3) for _ in x.shape])], {}, 1
+    if name == "Expand": return [x, longs([*d.shape(0, 2), *(d.one(n, 1) for n in x.shape)])], {}, 1
+    return [x, longs(d.one([-1], [*x.shape, 1], [1, *x.shape]) if x.size else [*x.shape, 1])], {}, 1
+
+
+@of("Squeeze", "Unsqueeze", steers=(1,))
+def of_ones(d, name):
+    x = d.array(0, d.shape(1, 3))
+    axes = sorted(int(k) for k in d.rng.permutation(x.ndim)[:d.size(1, x.ndim)])
+    if name == "Squeeze": x = d.array(0, [1 if k in axes else n for k, n in enumerate(x.shape)])
+    return ([x], dict(axes=axes), 1) if d.opset < 13 else ([x, longs(axes)], {}, 1)
+
+
+@of("TopK", steers=(1,))
+def top(d, name):
+    dims = d.shape(1, empty=False)
+    axis = d.axis(len(dims))
+    x = d.rng.permutation(int(np.prod(dims))).reshape(dims).astype(d.type(0))
+    k = d.size(0, dims[axis])
+    if d.opset < 10: return [x], dict(axis=axis, k=max(k, 1)), 2
+    return [x, longs([k])], dict(d.some(largest=d.size(0, 1)) if d.opset >= 11 else {}, axis=axis), 2
+
+
+@of("ConstantOfShape", "Range", "Trilu", "OneHot", "GatherND", "Compress", steers=(0, 1, 2))
+def made(d, name):
+    if name == "ConstantOfShape": return [longs(d.shape(0, 3))], {}, 1
+    if name == "Range": return [np.asarray(v, d.type(0)) for v in (d.size(0, 3), d.size(2, 9), d.size(1, 3))], {}, 1
+    x = d.array(0, d.shape(2, empty=False))
+    if name == "Trilu": return [x, np.asarray(d.size(-3, 3), np.int64)], d.some(upper=d.size(0, 1)), 1
+    if name == "OneHot": return [np.abs(x), np.asarray(d.size(1, 6), d.type(1)), d.array(2, [2])], dict(axis=d.size(-1, x.ndim)), 1
+    if name == "Compress": return [x, np.asarray(d.rng.random(x.shape[0]) < 0.5)], dict(axis=0), 1
+    depth = d.size(1, x.ndim)
+    return [x, longs(np.stack([d.rng.integers(-n, n, [2, 3]) for n in x.shape[:depth]], -1))], {}, 1
 
 
 @of("Pad", steers=(1, 2))
@@ -248,11 +299,6 @@ def quantized(d, name):
     return [x, np.asarray(scale), np.zeros_like(zero) if zero.dtype == np.int32 else zero], {}, 1
 
 
-def initializer(name, x):
-    if x.dtype.kind != "O": return numpy_helper.from_array(x, name)
-    return helper.make_tensor(name, TensorProto.STRING, x.shape, [str(w).encode() for w in x.ravel()])
-
-
 def model_of(rng, name, schema, opset):
     """A model and what is fed to it."""
     inputs, attributes, outputs = MAKERS[name](Draw(rng, schema, opset), name)
@@ -263,23 +309,14 @@ def model_of(rng, name, schema, opset):
             constants.append(initializer(f"x{k}", np.asarray(x)))
             continue
         dtype = TensorProto.STRING if x.dtype.kind == "O" else helper.np_dtype_to_tensor_dtype(x.dtype)
-        given.append(helper.make_tensor_value_info(f"x{k}", dtype, x.shape))
+        dims = [f"d{k}_{i}" for i in range(x.ndim)] if rng.random() < 0.3 else x.shape
+        given.append(helper.make_tensor_value_info(f"x{k}", dtype, dims))
         feeds[f"x{k}"] = x
     results = [onnx.ValueInfoProto(name=f"y{k}") for k in range(outputs)]
     node = helper.make_node(name, ["" if x is None else f"x{k}" for k, x in enumerate(inputs)], [y.name for y in results], **attributes)
     graph = helper.make_graph([node], "g", given, results, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8 if opset < 21 else 10)
     return onnx.shape_inference.infer_shapes(model), feeds
-
-
-def write(folder, model, feeds, results):
-    """A case as `facula conformance` reads it."""
-    data = os.path.join(folder, "test_data_set_0")
-    os.makedirs(data)
-    onnx.save(model, os.path.join(folder, "model.onnx"))
-    for kind, arrays in (("input", [feeds[i.name] for i in model.graph.input]), ("output", results)):
-        for k, x in enumerate(arrays):
-            with open(os.path.join(data, f"{kind}_{k}.pb"), "wb") as f: f.write(initializer("t", np.asarray(x)).SerializeToString())
 
 
 def main():

@@ -1,4 +1,4 @@
-/* How far pairs of a head are turned at each position.
+/* How far pairs of a head are rotated at each position.
  *
  *   f_k = base^(-2 k / rotary);  angle = position f_k / divisor_k
  *

@@ -4,7 +4,7 @@
  *   h = embed[ids]  (+ position[at])
  *   h += n2(att(n1 h));  h += n4(mlp(n3 h))        or  h += att(n1 h) + mlp(n3 h);  n2 and n4 where
  *       the file has them
- *   att   q, k of x turned by their positions; keys and values go into caches; softmax(q k^T) v; a
+ *   att   q, k of x rotated by their positions; keys and values go into caches; softmax(q k^T) v; a
  *         product
  *   mlp   down(act(gate x) * up x),  or down(act(up x)) without a gate
  *   logits = norm(h) output^T */
@@ -104,7 +104,7 @@ static bool is_local(const build *b) {
     return !c->global_every || b->layer % c->global_every != c->global_at;
 }
 
-static fac_value *turn(build *b, fac_value *x, int64_t heads) {
+static fac_value *rotate(build *b, fac_value *x, int64_t heads) {
     const int which = b->cos[1] && is_local(b);
     const fac_rotary_opts o = { heads, b->c->rotary, b->c->is & FAC_LM_NEIGHBOURS };
     return b->cos[0] ? fac_rotary(x, b->cos[which], b->sin[which], b->positions, &o) : x;
@@ -165,8 +165,8 @@ static fac_value *attention(build *b, fac_value *x) {
         v = fac_lm_linear(b, x, "blk.%d.attn_v");
     }
     if (b->status) return x;
-    q = turn(b, head_norm(b, q, "blk.%d.attn_q_norm.weight", c->heads), c->heads);
-    k = turn(b, head_norm(b, k, "blk.%d.attn_k_norm.weight", c->kv_heads), c->kv_heads);
+    q = rotate(b, head_norm(b, q, "blk.%d.attn_q_norm.weight", c->heads), c->heads);
+    k = rotate(b, head_norm(b, k, "blk.%d.attn_k_norm.weight", c->kv_heads), c->kv_heads);
     if (b->caches) {
         k = cached(b, by_heads(k, c->kv_heads, c->head), 0);
         v = cached(b, by_heads(v, c->kv_heads, c->head), 1);

@@ -25,7 +25,7 @@ fac_value *fac_lm_rows(fac_lm_building *b, const char *name, fac_value *ids);
 /* Positions 0, 1, ... as the ids have them. */
 fac_value *fac_lm_counted(fac_lm_building *b, fac_value *ids);
 
-/* angles.c: cos and sin of so many positions, where the family turns by them. */
+/* angles.c: cos and sin of so many positions, where the family rotates by them. */
 void fac_lm_angles(fac_lm_building *b, int64_t rows);
 
 /* encoder.c: ids -> embedding. */

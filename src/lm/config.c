@@ -18,8 +18,8 @@ static const struct {
     { "qwen2", "qwen2", 0, 0, 0, 0, 0 },
     { "qwen3", "qwen3", 0, 0, 0, 0, 0 },
     { "phi3", "phi3", 0, 0, 0, 0, 0 },
-    { "gpt2", "gpt2", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_TANH, 0, FAC_LM_TURNED, 0,
-      0 },
+    { "gpt2", "gpt2", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_TANH, 0, FAC_LM_TRANSPOSED,
+      0, 0 },
     { "gptneo", "gpt_neo", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_TANH, 0, 0, 2, 0 },
     { "gptneox", "gpt_neox", FAC_LM_LAYER_NORM | FAC_LM_GELU_ERF, 0, FAC_LM_PER_HEAD, 0, 0 },
     { "bert", "bert", FAC_LM_LAYER_NORM | FAC_LM_LEARNED | FAC_LM_GELU_ERF | FAC_LM_ENCODER, 0, 0,
@@ -78,7 +78,7 @@ static fac_status check(const fac_lm_config *c, fac_error *err) {
                              (long long)sizes[k].x);
     if (c->heads % c->kv_heads || c->rotary < 2 || c->rotary % 2 || c->rotary > c->head)
         return fac_raise(err, FAC_E_FORMAT,
-                         "a model of %lld heads, %lld of keys, of size %lld, %lld of it turned",
+                         "a model of %lld heads, %lld of keys, of size %lld, %lld of it rotated",
                          (long long)c->heads, (long long)c->kv_heads, (long long)c->head,
                          (long long)c->rotary);
     return check_reals(c, err);

@@ -52,7 +52,7 @@ static fac_status check(const fac_lm_shape *s, fac_error *err) {
         return fac_raise(err, FAC_E_ARGUMENT, "a width of %lld is not divided by %lld heads",
                          (long long)s->width, (long long)s->heads);
     if (!strcmp(s->family, "llama") && s->width / s->heads % 2)
-        return fac_raise(err, FAC_E_ARGUMENT, "heads of %lld numbers: llama turns pairs of them",
+        return fac_raise(err, FAC_E_ARGUMENT, "heads of %lld numbers: llama rotates pairs of them",
                          (long long)(s->width / s->heads));
     if (!(s->dropout >= 0 && s->dropout < 1))
         return fac_raise(err, FAC_E_ARGUMENT, "dropout of %g: it is in 0..1", s->dropout);

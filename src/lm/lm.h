@@ -16,11 +16,11 @@ enum {                        /* fac_lm_config.is */
        FAC_LM_PARALLEL = 8,   /* h += att(n1 h) + mlp(n2 h)                  */
        FAC_LM_GELU_TANH = 16, /* instead of silu                             */
        FAC_LM_GELU_ERF = 32,
-       FAC_LM_SCALED = 64,    /* embeddings times sqrt(width)                */
-       FAC_LM_PLUS_ONE = 128, /* norms are stored less 1                     */
-       FAC_LM_TURNED = 256,   /* matrices are stored [in, out]               */
-       FAC_LM_PER_HEAD = 512, /* rows of qkv lie by heads                    */
-       FAC_LM_ENCODER = 1024, /* gives an embedding of a text, and writes none */
+       FAC_LM_SCALED = 64,      /* embeddings times sqrt(width)                */
+       FAC_LM_PLUS_ONE = 128,   /* norms are stored less 1                     */
+       FAC_LM_TRANSPOSED = 256, /* matrices are stored [in, out]               */
+       FAC_LM_PER_HEAD = 512,   /* rows of qkv lie by heads                    */
+       FAC_LM_ENCODER = 1024,   /* gives an embedding of a text, and writes none */
 };
 
 typedef struct fac_lm_config {
@@ -47,7 +47,7 @@ struct fac_lm {
                         char to[256]); /* in the file */
     fac_weights **files;
     size_t nfiles;
-    fac_table made; /* tensors that were turned or converted, by canonical name */
+    fac_table made; /* tensors that were transposed or converted, by canonical name */
     fac_tensor **own;
     size_t nown, room_own, nsettled; /* nsettled: how many there are once it is loaded */
     int64_t context;

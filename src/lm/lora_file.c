@@ -103,7 +103,7 @@ static void put_target(const fac_lm *m, const char *stem, fac_text *t) {
 
 static fac_status put_config(const fac_lm *m, const char *path, const char *base, fac_error *err) {
     fac_text t = { 0 };
-    const bool turned = !strcmp(m->c.family, "gpt2");
+    const bool transposed = !strcmp(m->c.family, "gpt2");
     fac_text_add(&t, "{\n  \"peft_type\": \"LORA\",\n  \"task_type\": \"CAUSAL_LM\",\n"
                      "  \"base_model_name_or_path\": ");
     if (base)
@@ -115,7 +115,7 @@ static fac_status put_config(const fac_lm *m, const char *path, const char *base
                    "  \"inference_mode\": true,\n  \"init_lora_weights\": true,\n"
                    "  \"lora_alpha\": %g,\n  \"lora_dropout\": %g,\n  \"r\": %lld,\n"
                    "  \"target_modules\": [",
-                   turned ? "true" : "false", m->lora.alpha, m->lora.dropout,
+                   transposed ? "true" : "false", m->lora.alpha, m->lora.dropout,
                    (long long)m->lora.rank);
     for (int k = 0; fac_lora_stem(k); k++) put_target(m, fac_lora_stem(k), &t);
     fac_text_add(&t, "]\n}\n");

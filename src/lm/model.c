@@ -1,4 +1,4 @@
-/* Loading a model: which files, their weights, and what of them must be turned before `linear`
+/* Loading a model: which files, their weights, and what of them must be transposed before `linear`
  * takes it. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static fac_status turn(const fac_lm *m, const char *canonical, bool floats, fac_
                qkv = strstr(canonical, "attn_qkv");
     if (ends(canonical, "norm.weight") && m->c.is & FAC_LM_PLUS_ONE)
         return fac_lm_shifted(t, 1, out, err);
-    if (matrix && m->c.is & FAC_LM_TURNED && strncmp(canonical, "output.", 7))
+    if (matrix && m->c.is & FAC_LM_TRANSPOSED && strncmp(canonical, "output.", 7))
         return as_floats(fac_lm_transposed(t, out, err), floats, out, err);
     if (qkv && m->c.is & FAC_LM_PER_HEAD)
         return as_floats(fac_lm_by_heads(m, canonical, false, t, out, err), floats, out, err);

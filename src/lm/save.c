@@ -79,15 +79,16 @@ static fac_status append(list *l, const char *name, fac_tensor *t) {
     return FAC_OK;
 }
 
-/* A weight that was turned when it was loaded, the other way: *out is a new reference. */
+/* A weight that was transposed when it was loaded, the other way: *out is a new reference. */
 static fac_status turned_back(const list *l, const char *canonical, fac_tensor *t,
                               fac_tensor **out) {
     const fac_lm_config *c = &l->m->c;
     const bool matrix = fac_tensor_type(t).dims.n == 2 && !strstr(canonical, "embd");
     const bool norm = strstr(canonical, "norm.weight");
-    const bool turned = c->is & FAC_LM_TURNED || (l->m->fresh && !strcmp(c->family, "gpt2"));
+    const bool transposed =
+        c->is & FAC_LM_TRANSPOSED || (l->m->fresh && !strcmp(c->family, "gpt2"));
     if (norm && c->is & FAC_LM_PLUS_ONE) return fac_lm_shifted(t, -1, out, l->err);
-    if (matrix && turned && strncmp(canonical, "output.", 7))
+    if (matrix && transposed && strncmp(canonical, "output.", 7))
         return fac_lm_transposed(t, out, l->err);
     return fac_lm_by_heads(l->m, canonical, true, t, out, l->err);
 }

@@ -2,7 +2,7 @@
  *
  * Tables of tokens (embedding and head) are the last to bear few bits: with 4 and 5 bits they
  * get 8.  What has one dim, and matrices whose rows are not whole blocks, stay f32.  Llama's q and
- * k have the rows of each head in pairs there, as llama.cpp turns them. */
+ * k have the rows of each head in pairs there, as llama.cpp rotates them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -161,7 +161,7 @@ static void put_tensors(fac_gguf_head *h, const writing *w) {
 
 /* ---- contents ---- */
 
-/* (head, half, pair) as (head, pair, half): what turns neighbours reads. */
+/* (head, half, pair) as (head, pair, half): as a rotation of neighbours reads them. */
 static fac_status paired(const writing *w, const entry *e, fac_tensor *t, fac_tensor **out) {
     const fac_dims d = fac_tensor_type(t).dims;
     const int64_t D = w->m->c.head, width = d.n > 1 ? d.d[1] : 1, H = d.d[0] / D;

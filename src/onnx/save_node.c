@@ -122,6 +122,7 @@ static bool says_any_rank(const fac_op *op) {
                                            &fac_op_lstm,
                                            &fac_op_gru,
                                            &fac_op_rnn,
+                                           &fac_op_slice,
                                            &fac_op_split,
                                            &fac_op_reduce_l1,
                                            &fac_op_reduce_l2,

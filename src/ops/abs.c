@@ -8,9 +8,9 @@ fac_value *fac_abs(fac_value *x); /* |x|; the smallest integer stays as it is */
 
 MAP1_NUM(ABS(x))
 
-/* 0 at 0, as in torch. */
+/* 0 at 0 and NaN, as in torch. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    dx[0] = fac_mul(dy[0], fac_sign(n->in[0]));
+    dx[0] = fac_mul(dy[0], fac_grad_sign(n->in[0]));
 }
 
 static const fac_onnx onnx[] = { { "", "Abs", 1, 0, NULL, NULL, 0 }, { 0 } };

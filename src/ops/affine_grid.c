@@ -1,7 +1,9 @@
 /* ONNX's and PyTorch's affine grids: what grid_sample is given to turn, scale and move images. */
+#include "base/clamp.h"
 #include "base/memory.h"
 #include "ops/constant.h"
 #include "ops/grad.h"
+#include "ops/host_list.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -24,9 +26,14 @@ static const fac_port in[] = { { "theta", FAC_FLOATS, 0 }, { "size", FAC_INTS, F
 
 static bool infer(fac_node *n) {
     const fac_dims *t = &n->in[0]->type.dims;
-    const int length = fac_host_length(n->in[1]), spatial = length - 2;
+    const bool open = fac_list_is_open(n->in[1]);
     fac_contents size;
     const bool known = fac_known(n->in[1], &size);
+    int spatial = fac_host_length(n->in[1]) - 2;
+    if (open && t->n == 3 && t->d[1] < 0 && t->d[2] < 0)
+        return fac_rankless(n->out[0], n->in[0]->type.dtype), true;
+    if (open && t->n == 3) spatial = (int)fac_clamp(t->d[1] < 0 ? t->d[2] - 1 : t->d[1], 0, 4);
+    const int length = spatial + 2;
     if (spatial != 2 && spatial != 3)
         return fac_fail(n, FAC_E_SHAPE, "size must have 4 or 5 numbers");
     if (t->n != 3 || (t->d[1] >= 0 && t->d[1] != spatial) ||

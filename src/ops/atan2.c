@@ -8,9 +8,10 @@ fac_value *fac_atan2(fac_value *a, fac_value *b);
 
 MAP2(ATAN2(x, y))
 
-/* da = b / (a^2 + b^2),  db = -a / (a^2 + b^2) */
+/* da = b / (a^2 + b^2),  db = -a / (a^2 + b^2), 0 where both are 0, as in torch */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *a = n->in[0], *b = n->in[1], *square = fac_add(fac_mul(a, a), fac_mul(b, b));
+    square = fac_where(fac_equal(square, fac_grad_number(a, 0)), fac_grad_number(a, 1), square);
     if (fac_needs(n, 0)) fac_grad_weighted(n, 0, dy[0], fac_div(b, square), dx);
     if (fac_needs(n, 1)) fac_grad_weighted(n, 1, dy[0], fac_neg(fac_div(a, square)), dx);
 }

@@ -214,9 +214,22 @@ fac_value *fac_attention_grouped(fac_value *v, int64_t groups) {
     return fac_reshape_exactly(v, fac_concat(parts, 4, 0));
 }
 
+/* The same where it is open how many heads there are of either. */
+static fac_value *open_product(fac_value *a, fac_value *b) {
+    fac_value *from = fac_shape_of(a), *other = fac_shape_of(b), *size[4];
+    for (int k = 0; k < 4; k++) size[k] = fac_slice(from, 0, k, k + 1, 1);
+    fac_value *groups = fac_slice(other, 0, 1, 2, 1);
+    fac_value *rows = fac_div(fac_mul(size[1], size[2]), groups);
+    fac_value *grouped[] = { size[0], groups, rows, size[3] };
+    fac_value *back[] = { size[0], size[1], size[2], fac_slice(other, 0, 3, 4, 1) };
+    fac_value *y = fac_matmul(fac_reshape_exactly(a, fac_concat(grouped, 4, 0)), b);
+    return fac_reshape_exactly(y, fac_concat(back, 4, 0));
+}
+
 fac_value *fac_attention_product(fac_value *a, fac_value *b) {
     const int64_t heads = a->type.dims.d[1], groups = b->type.dims.d[1];
-    if (heads < 0 || groups < 0 || heads == groups) return fac_matmul(a, b);
+    if (heads == groups) return fac_matmul(a, b);
+    if (heads < 0 || groups < 0) return open_product(a, b);
     return fac_attention_grouped(fac_matmul(fac_attention_grouped(a, groups), b), heads);
 }
 

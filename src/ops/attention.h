@@ -43,7 +43,7 @@ fac_value *fac_attention_bias(const fac_attention_masks *m, fac_value *q, fac_va
 fac_value *fac_attention_within(const fac_attention_masks *m, fac_value *q, fac_value *keys,
                                 int64_t left, int64_t right);
 /* The mask with a last dim as long as that of the scores, NULL for NULL. */
-fac_value *fac_attention_filled(fac_value *mask, int64_t want);
+fac_value *fac_attention_filled(fac_value *mask, fac_value *rows, int axis);
 /* a and b; either may be NULL. */
 fac_value *fac_attention_both(fac_value *a, fac_value *b);
 

@@ -38,13 +38,21 @@ static fac_value *structure(const fac_attention_masks *m, fac_value *q, fac_valu
     return lengths ? fac_attention_both(seen, fac_less(j, lengths)) : seen;
 }
 
-fac_value *fac_attention_filled(fac_value *mask, int64_t want) {
+fac_value *fac_attention_filled(fac_value *mask, fac_value *rows, int axis) {
     if (!mask) return NULL;
     const fac_dims *d = &mask->type.dims;
-    const int64_t have = d->d[d->n - 1];
-    if (!fac_differ(have, want)) return mask;
+    const int64_t have = d->d[d->n - 1], want = rows->type.dims.d[axis];
+    if (have == want) return mask;
+    fac_graph *g = mask->graph;
     fac_value *none = mask->type.dtype == FAC_BOOL ? fac_number(mask->graph, FAC_BOOL, 0)
                                                    : fac_number_as(mask, -INFINITY);
+    if (have < 0 || want < 0) {
+        fac_value *all = fac_slice(fac_shape_of(rows), 0, axis, axis + 1, 1);
+        fac_value *more = fac_sub(all, fac_slice(fac_shape_of(mask), 0, d->n - 1, d->n, 1));
+        fac_value *by[] = { fac_ints(g, fac_shape(0)), more };
+        return fac_pad(mask, fac_concat(by, 2, 0), none, fac_ints(g, fac_shape(-1)),
+                       FAC_PAD_CONSTANT);
+    }
     fac_dims pads = { .n = 2 * d->n };
     pads.d[2 * d->n - 1] = want - have;
     return fac_pad(mask, fac_ints(mask->graph, pads), none, NULL, FAC_PAD_CONSTANT);
@@ -65,7 +73,7 @@ static fac_value *with_batch(fac_value *mask, fac_value *q) {
 
 fac_value *fac_attention_bias(const fac_attention_masks *m, fac_value *q, fac_value *keys,
                               fac_value **dead) {
-    fac_value *mask = fac_attention_filled(with_batch(m->mask, q), keys->type.dims.d[2]),
+    fac_value *mask = fac_attention_filled(with_batch(m->mask, q), keys, 2),
               *seen = structure(m, q, keys), *bias = NULL;
     const bool certain = !mask && !m->lengths; /* a causal query sees at least itself */
     *dead = NULL;

@@ -20,16 +20,42 @@ static fac_value *windowed(fac_attention_opts *o, fac_value *const x[], int64_t 
     fac_value *q = fac_attention_heads(x[FAC_ATTENTION_Q], o->q_heads);
     fac_value *keys = fac_attention_heads(x[FAC_ATTENTION_K], o->kv_heads);
     fac_value *seen = fac_attention_within(&masks, q, keys, left, right);
-    const int64_t past = x[FAC_ATTENTION_PAST_KEY] ? x[FAC_ATTENTION_PAST_KEY]->type.dims.d[2] : 0;
-    mask = fac_attention_filled(mask, fac_size_sum(seen->graph, past, k->d[k->n - 2]));
+    mask = fac_attention_filled(mask, seen, seen->type.dims.n - 1);
     if (!mask || mask->type.dtype == FAC_BOOL) return fac_attention_both(seen, mask);
     return fac_where(seen, mask, fac_number(mask->graph, mask->type.dtype, -INFINITY));
 }
 
-/* Integers are added to the scores as floats are. */
+static fac_value *as(fac_value *v, fac_dtype dtype) {
+    return !v || v->type.dtype == dtype ? v : fac_cast(v, dtype);
+}
+
+/* Numbers of any type are added to the scores. */
 static fac_value *added(fac_value *mask, const fac_value *q) {
-    const char kind = mask ? fac_dtype_get(mask->type.dtype)->kind : 'b';
-    return kind == 'i' || kind == 'u' ? fac_cast(mask, q->type.dtype) : mask;
+    return mask && mask->type.dtype == FAC_BOOL ? mask : as(mask, q->type.dtype);
+}
+
+/* The type that holds numbers of both. */
+static fac_dtype wider(fac_dtype a, fac_dtype b) {
+    const int bits = fac_dtype_get(a)->bits, other = fac_dtype_get(b)->bits;
+    if (a == b) return a;
+    if (bits == other) return FAC_F32; /* f16 and bf16 */
+    return bits > other ? a : b;
+}
+
+/* Values may have another type than queries and keys.  All is then computed in the wider one, and
+ * what comes out has ONNX's: present values that of values, the rest that of queries. */
+static void of_types(const fac_onnx_node *n, const fac_attention_opts *o, int inputs,
+                     fac_value *const in[], fac_value *y[]) {
+    const fac_dtype q = in[FAC_ATTENTION_Q]->type.dtype, v = in[FAC_ATTENTION_V]->type.dtype;
+    fac_value *with[FAC_ONNX_ROOM] = { NULL };
+    for (int k = 0; k < inputs; k++)
+        with[k] = k == FAC_ATTENTION_LENGTHS ||
+                          (k == FAC_ATTENTION_MASK && in[k] && in[k]->type.dtype == FAC_BOOL)
+                      ? in[k]
+                      : as(in[k], wider(q, v));
+    y[0] = fac_emit(&fac_op_attention, o, inputs, with);
+    for (int k = 1; k < n->nout; k++) y[k] = fac_value_other(y[0], k);
+    for (int k = 0; k < n->nout; k++) y[k] = as(y[k], k == 2 ? v : q);
 }
 
 void fac_load_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
@@ -58,11 +84,9 @@ void fac_load_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x
         o.scores = (int)mode;
         with[FAC_ATTENTION_MASK] = added(with[FAC_ATTENTION_MASK], x[0]);
         with[FAC_ATTENTION_MASK] = windowed(&o, with, left, right);
-        y[0] = fac_emit(&fac_op_attention, &o,
-                        with[FAC_ATTENTION_MASK] && n->nin <= FAC_ATTENTION_MASK
-                            ? FAC_ATTENTION_MASK + 1
-                            : n->nin,
-                        with);
+        const bool masked = with[FAC_ATTENTION_MASK] && n->nin <= FAC_ATTENTION_MASK;
+        of_types(n, &o, masked ? FAC_ATTENTION_MASK + 1 : n->nin, with, y);
+        return;
     }
     for (int k = 1; k < n->nout; k++) y[k] = fac_value_other(y[0], k);
 }

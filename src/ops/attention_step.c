@@ -16,8 +16,9 @@ static const fac_attr table[] = {
     { "window", FAC_A_INT, AT(window), 0, 0, 0, INT_MAX, NULL,
       "how many keys are seen at most; 0: all" },
     { "width", FAC_A_INT, AT(width), 0, 0, 0, INT_MAX, NULL,
-      "elements of a head that are turned; 0: all" },
-    { "interleaved", FAC_A_FLAG, AT(interleaved), 0, 0, 0, 0, NULL, "turned pairs are neighbours" },
+      "elements of a head that are rotated; 0: all" },
+    { "interleaved", FAC_A_FLAG, AT(interleaved), 0, 0, 0, 0, NULL,
+      "rotated pairs are neighbours" },
     { 0 }
 };
 #undef AT

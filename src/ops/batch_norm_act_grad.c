@@ -7,7 +7,7 @@
 #include "ops/cost.h"
 #include "ops/map_grad.h"
 
-/* batch_norm_grad(x, dy where lo < y < hi and 0 elsewhere, scale); y, the result of the activation,
+/* batch_norm_grad(x, dy but 0 where y <= lo or y >= hi, scale); y, the result of the activation,
  * has the shape of x. */
 typedef struct attrs {
     double epsilon, lo, hi;
@@ -15,9 +15,9 @@ typedef struct attrs {
 static const fac_attr table[] = { { "epsilon", FAC_A_REAL, offsetof(attrs, epsilon), 0, 0, 0, 0,
                                     NULL, "added to the variance" },
                                   { "lo", FAC_A_REAL, offsetof(attrs, lo), 0, 0, 0, 0, NULL,
-                                    "nothing passes where y is not above it" },
+                                    "nothing passes where y is at or below it" },
                                   { "hi", FAC_A_REAL, offsetof(attrs, hi), 0, 0, 0, 0, NULL,
-                                    "nothing passes where y is not below it" },
+                                    "nothing passes where y is at or above it" },
                                   { 0 } };
 static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
                                { "dy", FAC_FLOATS, 0 },
@@ -52,8 +52,9 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 static void expand(const fac_node *n, fac_value *to[]) {
     const attrs *a = n->attrs;
-    fac_value *dy = fac_grad_where(fac_grad_above(n->in[3], a->lo), n->in[1]);
-    if (a->hi < INFINITY) dy = fac_grad_where(fac_grad_below(n->in[3], a->hi), dy);
+    fac_value *dy = n->in[1];
+    if (a->hi < INFINITY) dy = fac_grad_short_of(n->in[3], a->hi, dy);
+    if (a->lo > -INFINITY) dy = fac_grad_past(n->in[3], a->lo, dy);
     to[0] = fac_batch_norm_grad(n->in[0], dy, n->in[2], a->epsilon);
     to[1] = fac_value_other(to[0], 1);
     to[2] = fac_value_other(to[0], 2);

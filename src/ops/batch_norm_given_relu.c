@@ -1,6 +1,6 @@
-/* batch_norm_given, what is added, and relu; and which elements are above 0, as bits: the gradient
- * of relu need not read y for that.  The bits are of the numbers before they are rounded to y. Made
- * by src/passes/norm/norm_masks.c.  Has no prototype. */
+/* batch_norm_given, what is added, and relu; and which elements are not at or below 0, as bits: the
+ * gradient of relu need not read y for that.  The bits are of the numbers before they are rounded
+ * to y. Made by src/passes/norm/norm_masks.c.  Has no prototype. */
 #include <math.h>
 #include "op_list.h"
 #include "base/error.h"
@@ -61,7 +61,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
                 r->out[MASK].i ? r->out[MASK].i + fac_bits_at(d, plane, at, &bit) : NULL;
             if (r->out[0].f) r->out[0].f[at] = v > 0 || isnan(v) ? v : 0;
             if (byte)
-                *byte = (bit ? *byte : 0) | (int64_t)(v > 0)
+                *byte = (bit ? *byte : 0) | (int64_t) !(v <= 0)
                                                 << bit; /* a byte's first channel comes first */
         }
     }
@@ -77,7 +77,7 @@ static void expand(const fac_node *n, fac_value *to[]) {
     for (int k = 1; k < MASK; k++) to[k] = fac_value_other(v, k);
     if (n->in[ADD]) v = fac_add(v, fac_grad_as(n->in[ADD], wide));
     to[0] = fac_grad_as(fac_relu(v), dtype);
-    to[MASK] = fac_bits_of(fac_grad_above(v, 0));
+    to[MASK] = fac_bits_of(fac_not(fac_less_or_equal(v, fac_grad_number(v, 0))));
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, n->in[ADD] ? 4 : 3, to); }

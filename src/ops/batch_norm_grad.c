@@ -60,7 +60,7 @@ void fac_batch_norm_grad_ref(const fac_ref *r, double epsilon, const double *y, 
             for (int64_t k = 0; k < plane; k++) {
                 int64_t at = (i * channels + c) * plane + k;
                 var += (x[at] - mean) * (x[at] - mean) / count;
-                if (y && !(y[at] > lo && y[at] < hi)) continue;
+                if (y && fac_norm_stops(y[at], lo, hi)) continue;
                 sum += dy[at];
                 along += dy[at] * (x[at] - mean);
             }
@@ -71,7 +71,7 @@ void fac_batch_norm_grad_ref(const fac_ref *r, double epsilon, const double *y, 
             for (int64_t k = 0; k < plane; k++) {
                 int64_t at = (i * channels + c) * plane + k;
                 double hat = (x[at] - mean) * inverse,
-                       own = y && !(y[at] > lo && y[at] < hi) ? 0 : dy[at];
+                       own = y && fac_norm_stops(y[at], lo, hi) ? 0 : dy[at];
                 r->out[0].f[at] =
                     scale[c] * inverse * (own - sum / count - hat * inverse * along / count);
             }

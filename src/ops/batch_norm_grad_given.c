@@ -81,7 +81,7 @@ static const fac_case cases[] = { { "batch_norm_grad_given(f32[2,3,4,5], f32[2,3
 extern const fac_op fac_op_batch_norm_grad_given;
 const fac_op fac_op_batch_norm_grad_given = {
     .name = "batch_norm_grad_given",
-    .doc = "the gradient of batch normalization by sums that are there",
+    .doc = "the gradient of batch normalization, given its precomputed sums",
     .in = in,
     .out = out,
     .attrs = table,

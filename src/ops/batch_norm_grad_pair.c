@@ -99,7 +99,7 @@ static const fac_case cases[] = {
 extern const fac_op fac_op_batch_norm_grad_pair;
 const fac_op fac_op_batch_norm_grad_pair = {
     .name = "batch_norm_grad_pair",
-    .doc = "the gradients of two batch normalizations that were added, by sums that are there",
+    .doc = "the gradients of two batch normalizations that were added, given precomputed sums",
     .in = in,
     .out = out,
     .attrs = table,

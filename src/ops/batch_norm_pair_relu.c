@@ -1,5 +1,5 @@
-/* batch_norm_pair and relu; and which elements are above 0, as bits: the gradient of relu need not
- * read y for that.  The bits are of the numbers before they are rounded to y.  Made by
+/* batch_norm_pair and relu; and which elements are not at or below 0, as bits: the gradient of relu
+ * need not read y for that.  The bits are of the numbers before they are rounded to y.  Made by
  * src/passes/norm/norm_pairs.c of what norm_masks.c made.  Has no prototype. */
 #include <math.h>
 #include "op_list.h"
@@ -62,7 +62,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         int64_t *byte = r->out[MASK].i ? r->out[MASK].i + fac_bits_at(d, plane, at, &bit) : NULL;
         if (r->out[0].f) r->out[0].f[at] = v > 0 || isnan(v) ? v : 0;
         if (byte)
-            *byte = (bit ? *byte : 0) | (int64_t)(v > 0)
+            *byte = (bit ? *byte : 0) | (int64_t) !(v <= 0)
                                             << bit; /* a byte's first channel comes first */
     }
     fac_batch_norm_pair_running(r);
@@ -79,7 +79,7 @@ static void expand(const fac_node *n, fac_value *to[]) {
     fac_value *v = fac_emit(&fac_op_batch_norm_pair, n->attrs, FAC_NORM_PAIR, args);
     for (int k = 1; k < MASK; k++) to[k] = fac_value_other(v, k);
     to[0] = fac_grad_as(fac_relu(v), dtype);
-    to[MASK] = fac_bits_of(fac_grad_above(v, 0));
+    to[MASK] = fac_bits_of(fac_not(fac_less_or_equal(v, fac_grad_number(v, 0))));
 }
 
 static void cost(const fac_node *n, fac_cost *to) { fac_cost_each(n, 6, to); }

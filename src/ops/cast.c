@@ -186,7 +186,6 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const fac_dtype from = n->in[0]->type.dtype;
     if (w->opset < fac_onnx_cast_since(from) || w->opset < fac_onnx_cast_since(a->to)) return false;
-    if (a->to == FAC_F8E8M0 && w->opset < 24) return false;
     fac_onnx_put(w, "Cast", 1, (const char *[]){ fac_onnx_name(w, n->in[0]) },
                  fac_onnx_name(w, n->out[0]));
     fac_onnx_put_dtype(w, "to", a->to);

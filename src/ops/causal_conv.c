@@ -32,22 +32,27 @@ static bool agree(int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; }
 static bool infer(fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims, *w = &n->in[1]->type.dims;
     if (x->n != 3 || w->n != 3) return fac_fail(n, FAC_E_SHAPE, "x must be B,C,L and w C,1,k");
-    if (!fac_dims_known(w, 0) || w->d[1] != 1 || w->d[2] < 1 || !agree(x->d[1], w->d[0]))
+    if (!agree(w->d[1], 1) || w->d[2] == 0 || !agree(x->d[1], w->d[0]))
         return fac_fail(n, FAC_E_SHAPE, "w must be C,1,k with the channels of x");
     for (int k = 1; k < 4; k++)
         if (n->in[k] && n->in[k]->type.dtype != n->in[0]->type.dtype)
             return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype");
-    const fac_dims state = fac_shape(x->d[0], w->d[0], w->d[2] - 1);
+    const int64_t C = w->d[0] < 0 ? x->d[1] : w->d[0];
+    const fac_dims state = fac_shape(x->d[0], C, fac_size_difference(n->graph, w->d[2], 1));
     for (int port = 2; port < 4; port++) {
-        const fac_dims want = port == 2 ? fac_shape(w->d[0]) : state;
+        const fac_dims want = port == 2 ? fac_shape(C) : state;
         bool same = !n->in[port] || n->in[port]->type.dims.n == want.n;
         for (int k = 0; same && n->in[port] && k < want.n; k++)
             same = agree(n->in[port]->type.dims.d[k], want.d[k]);
         if (!same) return fac_fail(n, FAC_E_SHAPE, "%s does not fit x and w", in[port].name);
     }
-    n->out[0]->type = (fac_type){ n->in[0]->type.dtype, fac_shape(x->d[0], w->d[0], x->d[2]) };
+    n->out[0]->type = (fac_type){ n->in[0]->type.dtype, fac_shape(x->d[0], C, x->d[2]) };
     n->out[1]->type = (fac_type){ n->in[0]->type.dtype, state };
     return true;
+}
+
+static int64_t expands(const fac_node *n) {
+    return fac_dims_known(&n->in[1]->type.dims, 0) ? 6 : 0;
 }
 
 static void expand(const fac_node *n, fac_value *y[]) {
@@ -66,7 +71,8 @@ static void expand(const fac_node *n, fac_value *y[]) {
 
 static void cost(const fac_node *n, fac_cost *c) {
     fac_cost_bytes(n, c);
-    c->macs = fac_cost_count(n->out[0]) * (double)n->in[1]->type.dims.d[2];
+    const int64_t taps = n->in[1]->type.dims.d[2];
+    c->macs = fac_cost_count(n->out[0]) * (taps > 0 ? (double)taps : 0);
     c->other = 0;
 }
 
@@ -110,6 +116,7 @@ const fac_op fac_op_causal_conv = {
     .attrs_size = sizeof(attrs),
     .infer = infer,
     .expand = expand,
+    .expands = expands,
     .cost = cost,
     .onnx = onnx,
     .save = save,

@@ -1,5 +1,6 @@
 #include "ops/define.h"
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_ceil(fac_value *x); /* the next integer above */
@@ -18,7 +19,8 @@ static const fac_case cases[] = { { "ceil(f32[2,37])", -9, 9, 0 },
 
 const fac_op fac_op_ceil = {
     MAP_OP("ceil", "the next integer above", fac_ports_x, fac_infer_same),
-    .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD,
+    .is = FAC_OP_INPLACE,
+    .grad = fac_grad_flat,
     .steps = fac_steps_whole,
     .rounding = { .rule = FAC_ROUND_WHOLE },
 };

@@ -28,8 +28,8 @@ static const char *reordered(const fac_onnx_writer *w, const fac_value *v, int64
     return y;
 }
 
-static const char *turned(const fac_onnx_writer *w, const char *x, int n, const int64_t *perm,
-                          const char *y) {
+static const char *transposed(const fac_onnx_writer *w, const char *x, int n, const int64_t *perm,
+                              const char *y) {
     y = fac_onnx_unary(w, "Transpose", x, y);
     fac_onnx_put_ints(w, "perm", n, perm);
     return y;
@@ -69,7 +69,7 @@ static bool operands(const fac_onnx_writer *w, const fac_node *n, int64_t H, int
         } else if (k == FAC_CELL_LENGTHS) {
             in[k] = lengths(w, n);
         } else if (o->batch_first && (k == FAC_CELL_X || k == FAC_CELL_H0 || k == FAC_CELL_C0)) {
-            in[k] = turned(w, in[k], 3, swap, NULL);
+            in[k] = transposed(w, in[k], 3, swap, NULL);
         }
     }
     return true;
@@ -107,8 +107,8 @@ static void put_attributes(const fac_onnx_writer *w, const fac_node *n, int64_t 
     if (o->linear_before_reset) fac_onnx_put_int(w, "linear_before_reset", 1);
 }
 
-/* The outputs come with time and directions first; those of a layer with the batch first are turned
- * after it. */
+/* The outputs come with time and directions first; those of a layer with the batch first are
+ * transposed after it. */
 bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_kind *kind) {
     enum { MOST = 1 << 20 };
     static const int64_t batch_in_front[] = { 2, 0, 1, 3 };
@@ -125,8 +125,8 @@ bool fac_cell_save(const fac_onnx_writer *w, const fac_node *n, const fac_cell_k
     for (int k = 1; k < n->nout; k++) fac_onnx_put_out(w, have[k]);
     put_attributes(w, n, H, kind);
     if (!o->batch_first) return true;
-    if (want[0]) turned(w, have[0], 4, batch_in_front, want[0]);
+    if (want[0]) transposed(w, have[0], 4, batch_in_front, want[0]);
     for (int k = 1; k < n->nout; k++)
-        if (want[k]) turned(w, have[k], 3, swap, want[k]);
+        if (want[k]) transposed(w, have[k], 3, swap, want[k]);
     return true;
 }

@@ -30,7 +30,7 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     bool relu6 = is_number(lo, 0) && is_number(hi, 6);
     fac_value *y = n->out[0];
     if (fac_needs(n, 0) && relu6)
-        dx[0] = fac_grad_where(fac_grad_above(y, 0), fac_grad_where(fac_less(y, hi), dy[0]));
+        dx[0] = fac_grad_past(y, 0, fac_grad_short_of(y, 6, dy[0]));
     else if (fac_needs(n, 0))
         dx[0] = fac_grad_where(fac_equal(x, y), dy[0]);
     if (fac_needs(n, 1))

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include "base/memory.h"
 #include "ops/constant.h"
+#include "ops/host_list.h"
 #include "ops/shape.h"
 #include "ops/window.h"
 
@@ -58,11 +59,13 @@ static bool windows(const fac_col2im_opts *o, const fac_contents *image, const f
 static bool infer(fac_node *n) {
     const fac_col2im_opts *o = n->attrs;
     const fac_dims *x = &n->in[0]->type.dims;
-    const int spatial = fac_host_length(n->in[1]);
+    const int spatial = fac_host_length(n->in[fac_list_is_open(n->in[1]) ? 2 : 1]);
     fac_contents image, block;
     fac_window w[3];
     if (x->n != 3) return fac_fail(n, FAC_E_SHAPE, "x has %d dims, not 3", x->n);
-    if (spatial < 1 || spatial > 3 || fac_host_length(n->in[2]) != spatial)
+    if (fac_list_is_open(n->in[1]) && fac_list_is_open(n->in[2]))
+        return fac_rankless(n->out[0], n->in[0]->type.dtype), true;
+    if (spatial < 1 || spatial > 3 || !fac_list_may_have(n->in[2], spatial))
         return fac_fail(n, FAC_E_SHAPE,
                         "image and block must have 1 to 3 numbers, one for each spatial dim");
     if (!good(&o->dilation, spatial, 1) || !good(&o->stride, spatial, 1) ||

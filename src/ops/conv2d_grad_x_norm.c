@@ -17,6 +17,7 @@
 #include "ops/bits.h"
 #include "ops/conv_grad.h"
 #include "ops/map_grad.h"
+#include "ops/batch_norm_ref.h"
 
 /* The convolution's own first: what reads those of conv2d reads them here. */
 typedef struct attrs {
@@ -118,7 +119,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
                 dx += add[(i / plane * d->d[1] + c) * own + h / s * wide + w / s];
             int bit;
             const int64_t byte = mask ? mask[fac_bits_at(d, plane, at, &bit)] : 0;
-            if (mask ? !(byte >> bit & 1) : !(made > a->lo && made < a->hi)) dx = 0;
+            if (mask ? !(byte >> bit & 1) : fac_norm_stops(made, a->lo, a->hi)) dx = 0;
             r->out[0].f[at] = dx;
             sum += dx;
             along += dx * hat;
@@ -160,10 +161,13 @@ static void expand(const fac_node *n, fac_value *to[]) {
         n->in[Y] ? fac_grad_as(n->in[Y], wide) : fac_add(fac_mul(hat, of[SCALE]), of[BIAS]);
     fac_value *dx = fac_conv2d_grad_x(n->in[DY], n->in[W], n->in[X], &a->conv);
     if (n->in[ADD]) dx = fac_add(dx, apart(n, n->in[ADD], n->in[X]));
-    fac_value *passes = n->in[MASK]
-                            ? fac_bits_apart(n->in[MASK], x->type.dims.d[1])
-                            : fac_and(fac_grad_above(made, a->lo), fac_grad_below(made, a->hi));
-    to[0] = fac_grad_where(passes, dx);
+    if (n->in[MASK])
+        dx = fac_grad_where(fac_bits_apart(n->in[MASK], x->type.dims.d[1]), dx);
+    else {
+        if (a->hi < INFINITY) dx = fac_grad_short_of(made, a->hi, dx);
+        if (a->lo > -INFINITY) dx = fac_grad_past(made, a->lo, dx);
+    }
+    to[0] = dx;
     dx = fac_grad_as(to[0], wide);
     to[1] = fac_grad_as(fac_sum(fac_mul(dx, hat), over, false), sums);
     to[2] = fac_grad_as(fac_sum(dx, over, false), sums);

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "ops/cost.h"
 #include "ops/cum.h"
+#include "ops/host_list.h"
 #include "ops/lines.h"
 #include "ops/shape.h"
 
@@ -14,8 +15,7 @@ const fac_port fac_cum_in[] = { { "x", FAC_NUMBERS, 0 }, { "axis", FAC_INTS, FAC
 
 bool fac_cum_infer(fac_node *n) {
     fac_contents axis;
-    if (fac_dims_count(&n->in[1]->type.dims) != 1)
-        return fac_fail(n, FAC_E_SHAPE, "axis must be one number");
+    if (!fac_may_be_one(n->in[1])) return fac_fail(n, FAC_E_SHAPE, "axis must be one number");
     if (fac_host_numbers(n, 1, &axis) && fac_axis(axis.v[0], n->in[0]->type.dims.n) < 0)
         return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)axis.v[0],
                         n->in[0]->type.dims.n);

@@ -7,6 +7,7 @@
 #include "ops/onnx_in.h"
 #include "ops/sampling.h"
 #include "base/memory.h"
+#include "ops/shape.h"
 
 #if FAC_INTERFACE
 typedef struct fac_deform_conv_opts {
@@ -67,10 +68,12 @@ static bool infer(fac_node *n) {
     for (int k = W; k <= MASK; k++)
         if (n->in[k] && n->in[k]->type.dtype != n->in[X]->type.dtype)
             return fac_fail(n, FAC_E_DTYPE, "all operands must have one dtype");
-    if (!fac_dims_known(w, 0) || x->d[1] < 0)
-        return fac_fail(n, FAC_E_SHAPE, "channels and kernels must be known");
-    const int64_t C = x->d[1], K = w->d[0], taps = o->offset_groups * w->d[2] * w->d[3];
-    if (w->d[1] * o->groups != C || K % o->groups || C % o->offset_groups)
+    fac_graph *g = n->graph;
+    const int64_t C = x->d[1], K = w->d[0];
+    const int64_t taps =
+        fac_size_product(g, fac_size_product(g, w->d[2], w->d[3]), o->offset_groups);
+    if (fac_differ(fac_size_product(g, w->d[1], o->groups), C) || (K >= 0 && K % o->groups) ||
+        (C >= 0 && C % o->offset_groups))
         return fac_fail(
             n, FAC_E_SHAPE,
             "%lld channels, %lld kernels of %lld: not in %lld groups and %lld offset groups",
@@ -79,10 +82,13 @@ static bool infer(fac_node *n) {
     fac_type y = { n->in[X]->type.dtype, fac_shape(x->d[0], K, 0, 0) };
     for (int k = 0; k < 2; k++) {
         fac_window v = window_of(o, x, w, k);
+        y.dims.d[2 + k] = fac_symbol(g, NULL);
+        if (v.kernel < 0) continue;
         if (!fac_window_infer(n, names[k], &v, FAC_AUTO_NONE, false)) return false;
         y.dims.d[2 + k] = v.out;
     }
-    const fac_dims offsets = fac_shape(x->d[0], 2 * taps, y.dims.d[2], y.dims.d[3]),
+    const fac_dims offsets =
+                       fac_shape(x->d[0], fac_size_product(g, taps, 2), y.dims.d[2], y.dims.d[3]),
                    bias = fac_shape(K);
     const fac_dims mask = fac_shape(x->d[0], taps, y.dims.d[2], y.dims.d[3]);
     if (!has(n, OFFSETS, &offsets) || !has(n, B, &bias) || !has(n, MASK, &mask)) return false;
@@ -161,8 +167,10 @@ static fac_value *origin(const fac_node *n, int axis, fac_dtype dtype) {
 }
 
 static int64_t expands(const fac_node *n) {
-    return fac_dims_known(&n->in[X]->type.dims, 0) && fac_dims_known(&n->out[0]->type.dims, 0) ? 60
-                                                                                               : 0;
+    const bool known = fac_dims_known(&n->in[X]->type.dims, 0) &&
+                       fac_dims_known(&n->in[W]->type.dims, 0) &&
+                       fac_dims_known(&n->out[0]->type.dims, 0);
+    return known ? 60 : 0;
 }
 
 /* [N G, C/G, R S, P Q] */
@@ -207,7 +215,7 @@ static void expand(const fac_node *n, fac_value *out[]) {
 static void cost(const fac_node *n, fac_cost *c) {
     const fac_dims *w = &n->in[W]->type.dims;
     fac_cost_bytes(n, c);
-    c->macs = fac_cost_count(n->out[0]) * (double)(w->d[1] * w->d[2] * w->d[3]);
+    c->macs = fac_dims_known(w, 0) ? fac_cost_count(n->out[0]) * (double)fac_dims_part(w, 1, 4) : 0;
     c->other = 0;
 }
 
@@ -242,7 +250,8 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     if (w->opset < 19) return false;
     for (int k = 0; k < 5; k++) ins[k] = fac_onnx_name(w, n->in[k]);
     fac_onnx_put(w, "DeformConv", 5, ins, fac_onnx_name(w, n->out[0]));
-    fac_onnx_put_ints(w, "kernel_shape", 2, n->in[W]->type.dims.d + 2);
+    if (fac_dims_known(&n->in[W]->type.dims, 2))
+        fac_onnx_put_ints(w, "kernel_shape", 2, n->in[W]->type.dims.d + 2);
     fac_onnx_put_ints(w, "strides", 2, o->stride);
     fac_onnx_put_ints(w, "pads", 4, o->pad);
     fac_onnx_put_ints(w, "dilations", 2, o->dilation);

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "ops/constant.h"
 #include "ops/cost.h"
+#include "ops/host_list.h"
 #include "ops/shape.h"
 #include "ops/spectrum.h"
 
@@ -73,10 +74,11 @@ static bool infer(fac_node *n) {
     const int rank = x->dims.n;
     fac_type y = *x;
     fac_contents c;
-    if (rank < 2 || (x->dims.d[rank - 1] != 1 && x->dims.d[rank - 1] != 2))
+    const int64_t parts = rank ? x->dims.d[rank - 1] : 0;
+    if (rank < 2 || (parts >= 0 && parts != 1 && parts != 2))
         return fac_fail(n, FAC_E_SHAPE, "x must have a last dim of size 1 or 2");
     for (int k = LENGTH; k <= AXIS; k++)
-        if (n->in[k] && fac_host_length(n->in[k]) != 1)
+        if (n->in[k] && !fac_list_may_have(n->in[k], 1))
             return fac_fail(n, FAC_E_SHAPE, "%s must be one number", in[k].name);
     const int axis = axis_of(n);
     if (axis == rank - 1 || (axis < 0 && n->in[AXIS] && fac_host_numbers(n, AXIS, &c)))
@@ -164,7 +166,7 @@ static bool known(const fac_node *n, transform *t) {
     const int axis = axis_of(n);
     const int64_t length = axis < 0 ? -1 : length_of(n, axis);
     const fac_dims *x = &n->in[0]->type.dims, *y = &n->out[0]->type.dims;
-    return length > 0 && transform_of(n->attrs, x, y, axis, length, t);
+    return length > 0 && x->d[x->n - 1] > 0 && transform_of(n->attrs, x, y, axis, length, t);
 }
 
 static int64_t expands(const fac_node *n) {

@@ -16,10 +16,11 @@ static const fac_attr table[] = { { "alpha", FAC_A_REAL, offsetof(attrs, alpha),
 
 MAP1_P1(x < (T)0 ? P(0) * EXPM1(x) : x)
 
-/* alpha e^x = y + alpha below 0 */
+/* alpha e^x = y + alpha below 0 and, as in torch, at it */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const attrs *a = n->attrs;
-    dx[0] = fac_where(fac_grad_below(n->in[0], 0),
+    fac_value *x = n->in[0];
+    dx[0] = fac_where(fac_less_or_equal(x, fac_grad_number(x, 0)),
                       fac_mul(dy[0], fac_grad_shifted(n->out[0], a->alpha)), dy[0]);
 }
 

@@ -1,3 +1,4 @@
+#include "ops/host_list.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -13,10 +14,10 @@ static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "shape", FAC_INTS, FAC_HOS
 static bool infer(fac_node *n) {
     fac_dims to = { 0 };
     fac_contents c;
+    if (fac_list_is_open(n->in[1])) return fac_rankless(n->out[0], n->in[0]->type.dtype), true;
     to.n = fac_host_length(n->in[1]);
     if (to.n < 0 || to.n > FAC_DIMS)
-        return fac_fail(n, FAC_E_SHAPE,
-                        "the shape must be a list of at most %d dims, of known length", FAC_DIMS);
+        return fac_fail(n, FAC_E_SHAPE, "the shape must be a list of at most %d dims", FAC_DIMS);
     bool known = fac_known(n->in[1], &c);
     for (int k = 0; k < to.n; k++) {
         to.d[k] = known ? c.v[k] : fac_symbol(n->graph, NULL);

@@ -1,5 +1,6 @@
 #include "ops/define.h"
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_floor(fac_value *x); /* the next integer below */
@@ -18,7 +19,8 @@ static const fac_case cases[] = { { "floor(f32[2,37])", -9, 9, 0 },
 
 const fac_op fac_op_floor = {
     MAP_OP("floor", "the next integer below", fac_ports_x, fac_infer_same),
-    .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD,
+    .is = FAC_OP_INPLACE,
+    .grad = fac_grad_flat,
     .steps = fac_steps_whole,
     .rounding = { .rule = FAC_ROUND_WHOLE },
 };

@@ -10,7 +10,7 @@ fac_value *fac_fmod(fac_value *a,
 MAP2_NUM(FMOD(x, y))
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    fac_grad_remainder(n, dy[0], dx);
+    fac_grad_remainder(n, dy[0], false, dx);
 }
 
 static const fac_onnx onnx[] = { { 0 } }; /* Mod is read by mod.c */

@@ -1,9 +1,9 @@
 /* Convolutions one after the other, with the elementwise ops between and after them, as one node
  * whose body begins with the convolution of input 0.  Made by src/passes/fusion/conv_chains.c: what
  * lies between them is used up row by row and never stored whole. Has no prototype. */
-#include <string.h>
 #include "graph/graph_internal.h"
 #include "ops/bodies.h"
+#include "op_list.h"
 
 static const fac_port in[] = { { "x", FAC_FLOATS, FAC_VARIADIC }, { 0 } };
 static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { 0 } };
@@ -11,8 +11,7 @@ static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { 0 } };
 static bool infer(fac_node *n) {
     if (!fac_bodies_infer(n)) return false;
     const fac_graph *b = n->body[0];
-    bool conv =
-        b->first && !strcmp(b->first->op->name, "conv2d") && b->first->in[0] == b->inputs[0];
+    bool conv = FAC_IS(b->first, conv2d) && b->first->in[0] == b->inputs[0];
     return conv || fac_fail(n, FAC_E_ARGUMENT, "its body must begin with the conv2d of input 0");
 }
 

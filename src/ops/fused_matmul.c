@@ -1,9 +1,9 @@
 /* A matrix product and the elementwise ops that read it, as one node whose body begins with the
  * product of inputs 0 and 1.  Made by src/passes/training/updates.c: the gradient of a large matrix
  * is used up by its optimizer while it is in the cache, and never stored.  Has no prototype. */
-#include <string.h>
 #include "graph/graph_internal.h"
 #include "ops/bodies.h"
+#include "op_list.h"
 
 static const fac_port in[] = { { "x", FAC_FLOATS | FAC_INTS | FAC_BOOLS, FAC_VARIADIC }, { 0 } };
 static const fac_port out[] = { { "y", FAC_FLOATS | FAC_INTS | FAC_BOOLS, FAC_VARIADIC }, { 0 } };
@@ -14,8 +14,8 @@ static bool infer(fac_node *n) {
     if (!fac_bodies_infer(n)) return false;
     const fac_graph *b = n->body[0];
     const fac_node *first = b->first;
-    bool product = first && !strcmp(first->op->name, "matmul") && b->ninputs > 1 &&
-                   first->in[0] == b->inputs[0] && first->in[1] == b->inputs[1];
+    bool product = FAC_IS(first, matmul) && b->ninputs > 1 && first->in[0] == b->inputs[0] &&
+                   first->in[1] == b->inputs[1];
     if (!product)
         return fac_fail(n, FAC_E_ARGUMENT, "its body must begin with the matmul of inputs 0 and 1");
     for (int i = 0; i < 2; i++)

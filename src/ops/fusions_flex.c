@@ -5,6 +5,7 @@
 #include "ops/attention.h"
 #include "ops/fusions.h"
 #include "ops/grad.h"
+#include "ops/shape.h"
 
 const fac_onnx_attr fac_names_flex_attention[] = { { "scale", NULL },
                                                    { "softmax_precision", NULL },
@@ -46,12 +47,18 @@ void fac_load_flex_attention(const fac_onnx_node *n, fac_graph *g, fac_value *co
         }
     const int64_t size = x[0]->type.dims.d[3];
     double scale = fac_onnx_real(n, "scale", 0);
+    const bool open = !fac_onnx_has(n, "scale") && size < 0;
     if (!fac_onnx_has(n, "scale") && size > 0) scale = 1 / sqrt((double)size);
-    if (scale <= 0) {
+    if (scale <= 0 && !open) {
         y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "FlexAttention: a scale of %g", scale);
         return;
     }
     fac_value *q = fac_grad_times(x[0], sqrt(scale)), *k = fac_grad_times(x[1], sqrt(scale));
+    if (open) {
+        fac_value *by = fac_sqrt(fac_sqrt(fac_cast(fac_dim_of(x[0], 3), precision)));
+        q = fac_grad_as(fac_div(fac_grad_as(x[0], precision), by), dtype);
+        k = fac_grad_as(fac_div(fac_grad_as(x[1], precision), by), dtype);
+    }
     fac_value *scores = fac_grad_as(fac_attention_product(q, fac_grad_swap(k)), precision);
     scores = fac_grad_as(modified(n, g, "score_mod", scores), precision);
     fac_value *p = fac_grad_as(modified(n, g, "prob_mod", fac_softmax(scores, -1)), precision);

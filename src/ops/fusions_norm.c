@@ -1,6 +1,7 @@
 /* Norms with a residual or an embedding before them. */
 #include "ops/grad.h"
 #include "ops/fusions.h"
+#include "ops/shape.h"
 
 const fac_onnx_attr fac_names_norm[] = { { "epsilon", NULL },
                                          { "stash_type", NULL },
@@ -18,19 +19,29 @@ void fac_load_skip_layer_norm(const fac_onnx_node *n, fac_graph *g, fac_value *c
     if (n->nout > 3) y[3] = sum;
 }
 
+/* 1 / root mean square along these axes, f32. */
+static fac_value *over_rms(fac_value *x, fac_dims over, double epsilon) {
+    fac_value *wide = fac_cast(x, FAC_F32), *mean = fac_mean(fac_mul(wide, wide), over, true);
+    return fac_reciprocal(fac_sqrt(fac_add(mean, fac_number_as(mean, epsilon))));
+}
+
+/* Its outputs are those of the other norm, of which there is no mean; models of onnxruntime-genai
+ * leave out both statistics. */
 void fac_load_skip_rms_norm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                             fac_value *y[]) {
+    const double epsilon = fac_onnx_real(n, "epsilon", 1e-12);
     fac_value *sum = fac_grad_plus(fac_add(x[0], x[1]), fac_load_in(n, x, 3));
-    y[0] = fac_rms_norm(sum, x[2], -1, fac_onnx_real(n, "epsilon", 1e-12));
-    for (int k = 1; k < n->nout && k < 3; k++)
-        y[k] =
-            fac_fail_graph(g, FAC_E_UNSUPPORTED, "%s: its statistics are not supported", n->type);
+    y[0] = fac_rms_norm(sum, x[2], -1, epsilon);
+    if (*fac_onnx_output(n, 1))
+        y[1] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "%s: its mean is not supported", n->type);
+    if (*fac_onnx_output(n, 2)) y[2] = over_rms(sum, fac_shape(-1), epsilon);
     if (n->nout > 3) y[3] = sum;
 }
 
 /* Also gives 1 / root mean square, f32. */
 void fac_load_simplified_norm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                               fac_value *y[]) {
+    (void)g;
     const int64_t axis = fac_onnx_int(n, "axis", -1);
     const double epsilon = fac_onnx_real(n, "epsilon", 1e-5);
     y[0] = fac_rms_norm(x[0], x[1], axis, epsilon);
@@ -38,8 +49,7 @@ void fac_load_simplified_norm(const fac_onnx_node *n, fac_graph *g, fac_value *c
     fac_dims over = { 0 };
     const int rank = x[0]->type.dims.n, first = fac_axis(axis, rank);
     for (int k = first; k >= 0 && k < rank; k++) over.d[over.n++] = k;
-    fac_value *wide = fac_cast(x[0], FAC_F32), *mean = fac_mean(fac_mul(wide, wide), over, true);
-    y[1] = fac_reciprocal(fac_sqrt(fac_add(mean, fac_number(g, FAC_F32, epsilon))));
+    y[1] = over_rms(x[0], over, epsilon);
 }
 
 /* ids and segments i32[B,S]; tables of words, positions, segments; gamma, beta; mask i32[B,S];

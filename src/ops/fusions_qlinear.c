@@ -1,6 +1,8 @@
 /* Operators on bytes that ONNX Runtime computes in floats, between two changes of scale. */
 #include "ops/fusions_quant.h"
 #include "ops/pool.h"
+#include "ops/quant.h"
+#include "ops/shape.h"
 
 const fac_onnx_attr fac_names_leaky[] = { { "alpha", NULL }, { 0 } };
 const fac_onnx_attr fac_names_qsoftmax[] = { { "axis", NULL }, { "opset", NULL }, { 0 } };
@@ -53,30 +55,42 @@ void fac_load_qlinear_softmax(const fac_onnx_node *n, fac_graph *g, fac_value *c
 }
 
 /* Channels last as channels first, and back. */
-static fac_value *turned(fac_value *x, bool back) {
+static fac_value *transposed(fac_value *x, bool back) {
     fac_dims order = { .n = x->type.dims.n };
     const int by = back ? 1 : order.n - 2; /* all dims but the first go round by so many places */
     for (int k = 1; k < order.n; k++) order.d[k] = 1 + (k - 1 + by) % (order.n - 1);
     return fac_transpose(x, order);
 }
 
+/* As ONNX Runtime's average pools do: the zero point is added before rounding, which decides where
+ * a mean lies in the middle of two numbers to the even one. */
+static fac_value *pooled_bytes(const fac_onnx_node *n, fac_value *const x[], fac_value *y) {
+    const fac_dtype t = x[0]->type.dtype;
+    fac_value *zero = fac_load_in(n, x, 4);
+    double least, most;
+    fac_quant_range(t, &least, &most);
+    y = fac_div(y, x[3]);
+    if (zero) y = fac_add(y, fac_cast(zero, y->type.dtype));
+    return fac_cast(fac_clip(fac_round(y), fac_number_as(y, least), fac_number_as(y, most)), t);
+}
+
 void fac_load_qlinear_avg_pool(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                                fac_value *y[]) {
     const bool last = fac_onnx_int(n, "channels_last", 0) != 0;
     fac_value *v = opened(x);
-    if (last) v = turned(v, false);
+    if (last) v = transposed(v, false);
     fac_pool_load(n, g, &v, y);
-    y[0] = closed(n, x, last ? turned(y[0], true) : y[0]);
+    y[0] = pooled_bytes(n, x, last ? transposed(y[0], true) : y[0]);
 }
 
 void fac_load_qlinear_global(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                              fac_value *y[]) {
     const bool last = fac_onnx_int(n, "channels_last", 0) != 0;
     const fac_dtype t = x[0]->type.dtype;
-    fac_value *v = last ? turned(x[0], false) : x[0];
+    fac_value *v = last ? transposed(x[0], false) : x[0];
     y[0] = fac_qlinear_global_avg_pool(v, x[1], fac_zero_or(g, x[2], t), x[3],
                                        fac_zero_or(g, fac_load_in(n, x, 4), t));
-    if (last) y[0] = turned(y[0], true);
+    if (last) y[0] = transposed(y[0], true);
 }
 
 /* y's scale and zero point, then three operands for each part. */

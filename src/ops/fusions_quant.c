@@ -28,9 +28,15 @@ const fac_onnx_attr fac_names_lstm[] = {
 
 /* ---- convolutions ---- */
 
-/* What kernel_shape says must be what w has. */
-static fac_value *differs(const fac_onnx_node *n, fac_graph *g, const fac_window_onnx *v,
-                          const fac_dims *w) {
+/* The window of a convolution with weights of these dims, of which kernel_shape must be a part.
+ * NULL, or the poison value after an error of the graph. */
+static fac_value *load_window(const fac_onnx_node *n, fac_graph *g, const fac_dims *w,
+                              fac_window_onnx *v, int64_t *groups) {
+    fac_value *bad = fac_window_load(n, g, w->n - 2, v);
+    if (bad) return bad;
+    *groups = fac_onnx_int(n, "group", 1);
+    if (*groups < 1)
+        return fac_fail_graph(g, FAC_E_FORMAT, "%s: group is %lld", n->type, (long long)*groups);
     for (int k = 0; k < w->n - 2; k++)
         if (v->kernel[0] && w->d[2 + k] >= 0 && v->kernel[k] != w->d[2 + k])
             return fac_fail_graph(g, FAC_E_FORMAT, "%s: kernel_shape[%d] is %lld, w has %lld",
@@ -55,17 +61,14 @@ static fac_value *lines(fac_value *in[], int x, int w, const fac_window_onnx *v,
 fac_value *fac_load_quant_conv(const fac_onnx_node *n, fac_graph *g, fac_value *in[], int x, int w,
                                fac_quant_conv *make) {
     fac_window_onnx v;
-    fac_value *bad;
+    int64_t groups;
     const fac_dims *d = &in[w]->type.dims;
-    const int64_t groups = fac_onnx_int(n, "group", 1);
     const int rank = d->n - 2;
     if (rank < 1 || rank > 2)
         return fac_fail_graph(g, FAC_E_UNSUPPORTED, "%s: a weight of %d dims, expected 3 to 5",
                               n->type, d->n);
-    if ((bad = fac_window_load(n, g, rank, &v))) return bad;
-    if (groups < 1)
-        return fac_fail_graph(g, FAC_E_FORMAT, "%s: group is %lld", n->type, (long long)groups);
-    if ((bad = differs(n, g, &v, d))) return bad;
+    fac_value *bad = load_window(n, g, d, &v, &groups);
+    if (bad) return bad;
     if (rank == 1) return lines(in, x, w, &v, groups, make);
     const fac_conv2d_opts o = { { v.stride[0], v.stride[1] },
                                 { v.pad[0], v.pad[1], v.pad[2], v.pad[3] },
@@ -88,19 +91,14 @@ static fac_value *centred(fac_value *v, fac_value *zero, bool each) {
 fac_value *fac_load_quant_volume(const fac_onnx_node *n, fac_graph *g, fac_value *x,
                                  fac_value *x_zero, fac_value *w, fac_value *w_zero, fac_value *b) {
     fac_window_onnx v;
-    fac_value *bad;
-    const int64_t groups = fac_onnx_int(n, "group", 1);
-    if ((bad = fac_window_load(n, g, 3, &v)) || (bad = differs(n, g, &v, &w->type.dims)))
-        return bad;
-    if (groups < 1)
-        return fac_fail_graph(g, FAC_E_FORMAT, "%s: group is %lld", n->type, (long long)groups);
-    fac_conv3d_opts o = { .groups = groups, .auto_pad = v.auto_pad };
-    for (int k = 0; k < 3; k++) {
-        o.stride[k] = v.stride[k];
-        o.dilation[k] = v.dilation[k];
-        o.pad[k] = v.pad[k];
-        o.pad[k + 3] = v.pad[k + 3];
-    }
+    int64_t groups;
+    fac_value *bad = load_window(n, g, &w->type.dims, &v, &groups);
+    if (bad) return bad;
+    const fac_conv3d_opts o = { { v.stride[0], v.stride[1], v.stride[2] },
+                                { v.pad[0], v.pad[1], v.pad[2], v.pad[3], v.pad[4], v.pad[5] },
+                                { v.dilation[0], v.dilation[1], v.dilation[2] },
+                                groups,
+                                v.auto_pad };
     fac_value *sum = fac_conv3d(centred(x, x_zero, false), centred(w, w_zero, true), NULL, &o);
     if (b) sum = fac_add(sum, fac_cast(fac_reshape(b, fac_shape(-1, 1, 1, 1)), FAC_F64));
     return fac_cast(sum, FAC_I32);

@@ -1,3 +1,4 @@
+#include "graph/graph_internal.h"
 #include "ops/onnx_put.h"
 #include "ops/shape.h"
 
@@ -19,9 +20,9 @@ static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "indices", FAC_INTS, FAC_I
 static bool infer(fac_node *n) {
     const fac_type *x = &n->in[0]->type, *i = &n->in[1]->type;
     const int64_t batch = ((const attrs *)n->attrs)->batch_dims;
-    if (i->dims.n < 1 || i->dims.d[i->dims.n - 1] < 0)
-        return fac_fail(n, FAC_E_SHAPE, "the last dim of the indices must be known");
+    if (i->dims.n < 1) return fac_fail(n, FAC_E_SHAPE, "the indices must have a dim");
     const int64_t depth = i->dims.d[i->dims.n - 1];
+    if (depth < 0) return fac_rankless(n->out[0], x->dtype), true;
     if (batch >= i->dims.n || depth > x->dims.n - batch)
         return fac_fail(n, FAC_E_SHAPE, "places of %lld numbers after %lld dims in a tensor of %d",
                         (long long)depth, (long long)batch, x->dims.n);

@@ -167,7 +167,7 @@ static fac_value *mirror(fac_value *c, edges e) {
     const double span = e.high - e.low;
     if (!(span > 0)) return fac_grad_shifted(fac_grad_times(c, 0), e.low);
     fac_value *far = fac_abs(fac_grad_shifted(c, -e.low));
-    fac_value *turns = fac_floor(fac_grad_times(far, 1 / span));
+    fac_value *turns = fac_floor(fac_grad_times(fac_stop(far), 1 / span));
     fac_value *rest = fac_sub(far, fac_grad_times(turns, span));
     fac_value *pairs = fac_grad_times(fac_floor(fac_grad_times(turns, 0.5)), 2);
     fac_value *odd = fac_grad_above(fac_sub(turns, pairs), 0.5);
@@ -184,7 +184,7 @@ static fac_value *place(const attrs *a, fac_value *g, int64_t size) {
     const double scale = (double)(a->align_corners ? size - 1 : size) / 2;
     fac_value *c =
         fac_grad_shifted(fac_grad_times(g, scale), a->align_corners ? scale : scale - 0.5);
-    if (a->mode == FAC_GRID_NEAREST) c = fac_round(c);
+    if (a->mode == FAC_GRID_NEAREST) c = fac_round(fac_stop(c));
     if (a->padding == FAC_GRID_ZEROS ||
         (a->padding == FAC_GRID_BORDER && a->mode == FAC_GRID_CUBIC))
         return clamp(c, -4, (double)size + 4);
@@ -205,7 +205,7 @@ static fac_taps taps_along(const attrs *a, fac_value *g, int64_t size) {
     int count = 4;
     if (a->mode == FAC_GRID_NEAREST) count = 1;
     if (a->mode == FAC_GRID_LINEAR) count = 2;
-    fac_value *below = count > 1 ? fac_floor(c) : c, *t = fac_sub(c, below);
+    fac_value *below = count > 1 ? fac_floor(fac_stop(c)) : c, *t = fac_sub(c, below);
     if (count == 1) w[0] = fac_grad_shifted(t, 1);
     if (count == 2) {
         w[0] = fac_grad_rest(t);

@@ -127,6 +127,21 @@ static const fac_onnx onnx[] = { { "", "GroupNormalization", 18, 0, spellings, l
 /* ONNX has scale and bias with one number for each channel since opset 21 (what it had before is
  * deprecated).  What does not fit is an instance norm of N,groups,all others, whose result is
  * scaled and shifted. */
+/* One number for each channel of x, of as many as there are groups or channels. */
+static const char *for_channels(const fac_onnx_writer *w, const char *x, const char *v) {
+    const int64_t second = 1, each[] = { -1, 1 }, all = -1, one = 1;
+    const char *sizes = fac_onnx_unary(w, "Shape", x, NULL);
+    const char *channels = fac_onnx_binary(w, "Gather", sizes, fac_onnx_list(w, 1, &second), NULL);
+    const char *times =
+        fac_onnx_binary(w, "Div", channels, fac_onnx_unary(w, "Shape", v, NULL), NULL);
+    const char *to[] = { fac_onnx_list(w, 1, &one), times };
+    times = fac_onnx_put(w, "Concat", 2, to, NULL);
+    fac_onnx_put_int(w, "axis", 0);
+    v = fac_onnx_binary(w, "Reshape", v, fac_onnx_list(w, 2, each), NULL);
+    v = fac_onnx_binary(w, "Expand", v, times, NULL);
+    return fac_onnx_binary(w, "Reshape", v, fac_onnx_list(w, 1, &all), NULL);
+}
+
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const fac_type *x = &n->in[0]->type;
@@ -148,10 +163,15 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     bool together = false;
     for (int pass = 0; pass < 2; pass++) {
         for (int k = 1; k < 3; k++) {
-            if (!n->in[k] || (n->in[k]->type.dims.d[0] == x->dims.d[1]) != together) continue;
+            const int64_t count = n->in[k] ? n->in[k]->type.dims.d[0] : 0;
+            const bool open = count < 0 && count != x->dims.d[1];
+            const bool grouped = count != x->dims.d[1] && count == a->groups;
+            if (!n->in[k] || grouped == together) continue;
             int64_t shape[FAC_DIMS] = { -1, 1, 1, 1, 1, 1, 1, 1 };
             const char *list = fac_onnx_list(w, together ? x->dims.n - 1 : 2, shape);
-            const char *v = fac_onnx_binary(w, "Reshape", fac_onnx_name(w, n->in[k]), list, NULL);
+            const char *v = fac_onnx_name(w, n->in[k]);
+            if (open) v = for_channels(w, from, v);
+            v = fac_onnx_binary(w, "Reshape", v, list, NULL);
             normal = fac_onnx_binary(w, k == 1 ? "Mul" : "Add", normal, v, NULL);
         }
         if (!together)

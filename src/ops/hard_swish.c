@@ -8,11 +8,11 @@ fac_value *fac_hard_swish(fac_value *x); /* x min(max(x / 6 + 1/2, 0), 1) */
 
 MAP1(x *MIN(MAX(x / (T)6 + (T)0.5, (T)0), (T)1))
 
-/* x / 3 + 1/2 between -3 and 3 */
+/* x / 3 + 1/2 between -3 and 3; NaN counts as above, as in torch */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *x = n->in[0],
               *bend = fac_mul(dy[0], fac_grad_shifted(fac_grad_times(x, 1.0 / 3), 0.5));
-    dx[0] = fac_grad_where(fac_grad_above(x, -3), fac_where(fac_grad_below(x, 3), bend, dy[0]));
+    dx[0] = fac_grad_past(x, -3, fac_where(fac_grad_below(x, 3), bend, dy[0]));
 }
 
 static const fac_onnx onnx[] = { { "", "HardSwish", 14, 0, NULL, NULL, 0 }, { 0 } };

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "ops/constant.h"
 #include "ops/cost.h"
+#include "ops/host_list.h"
 #include "ops/interpolate.h"
 #include "ops/shape.h"
 
@@ -133,7 +134,7 @@ bool fac_interpolate_by_sizes(fac_node *n, const fac_value *from, const int *axe
     const fac_interpolate_opts *o = n->attrs;
     fac_contents sizes;
     const bool known = fac_known(from, &sizes);
-    if (fac_host_length(from) != count)
+    if (!fac_list_may_have(from, count))
         return fac_fail(n, FAC_E_SHAPE, "sizes has not one number for each of %d axes", count);
     for (int k = 0; k < count && known; k++)
         if (!(sizes.symbolic >> k & 1) && (sizes.v[k] < 0 || sizes.v[k] > INT32_MAX))

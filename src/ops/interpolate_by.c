@@ -1,5 +1,6 @@
 /* Resizing by scales or of a part of x that are computed, or inputs: once they are known it is
  * interpolate. */
+#include "ops/host_list.h"
 #include "ops/interpolate.h"
 #include "ops/shape.h"
 
@@ -39,7 +40,7 @@ static bool known(const fac_node *n, fac_interpolate_opts *o) {
 }
 
 static bool has_length(fac_node *n, int port, int count) {
-    if (!n->in[port] || fac_host_length(n->in[port]) == count) return true;
+    if (!n->in[port] || fac_list_may_have(n->in[port], count)) return true;
     return fac_fail(n, FAC_E_SHAPE, "%s has not %d numbers", n->op->in[port].name, count);
 }
 

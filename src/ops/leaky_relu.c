@@ -16,9 +16,10 @@ static const fac_attr table[] = {
 
 MAP1_P1(x < (T)0 ? P(0) * x : x)
 
+/* The slope at 0 and NaN, as in torch. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    dx[0] = fac_where(fac_grad_below(n->in[0], 0),
-                      fac_grad_times(dy[0], ((const attrs *)n->attrs)->slope), dy[0]);
+    dx[0] = fac_where(fac_grad_above(n->in[0], 0), dy[0],
+                      fac_grad_times(dy[0], ((const attrs *)n->attrs)->slope));
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {

@@ -88,9 +88,9 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
         fac_onnx_put_int(w, "transB", 1);
         return true;
     }
-    const char *turned = fac_onnx_unary(w, "Transpose", ins[1], NULL);
+    const char *transposed = fac_onnx_unary(w, "Transpose", ins[1], NULL);
     fac_onnx_put_ints(w, "perm", 2, (int64_t[]){ 1, 0 });
-    const char *product = fac_onnx_binary(w, "MatMul", ins[0], turned, ins[2] ? NULL : y);
+    const char *product = fac_onnx_binary(w, "MatMul", ins[0], transposed, ins[2] ? NULL : y);
     if (ins[2]) fac_onnx_binary(w, "Add", product, ins[2], y);
     return true;
 }

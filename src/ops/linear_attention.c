@@ -8,6 +8,7 @@
 #include "ops/constant.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
+#include "ops/shape.h"
 
 #if FAC_INTERFACE
 typedef enum fac_linear_attention_rule {
@@ -63,13 +64,12 @@ static bool corrects(const fac_linear_attention_opts *o) { return o->rule >= FAC
 static bool packs(fac_node *n, int port, int64_t heads) {
     const fac_dims *d = &n->in[port]->type.dims;
     if (d->n != 3) return fac_fail(n, FAC_E_SHAPE, "%s has %d dims, not 3", in[port].name, d->n);
-    if (d->d[2] < 0) return fac_fail(n, FAC_E_SHAPE, "the size of %s must be known", in[port].name);
     for (int k = 0; k < 2; k++) {
         const int64_t want = n->in[Q]->type.dims.d[k];
         if (d->d[k] >= 0 && want >= 0 && d->d[k] != want)
             return fac_fail(n, FAC_E_SHAPE, "dim %d of %s is not that of q", k, in[port].name);
     }
-    if (d->d[2] % heads == 0) return true;
+    if (d->d[2] < 0 || d->d[2] % heads == 0) return true;
     return fac_fail(n, FAC_E_SHAPE, "%s has %lld columns for %lld heads", in[port].name,
                     (long long)d->d[2], (long long)heads);
 }
@@ -82,19 +82,21 @@ static bool infer(fac_node *n) {
     if (!packs(n, Q, o->q_heads) || !packs(n, K, o->kv_heads) || !packs(n, V, o->kv_heads))
         return false;
     const fac_dims *q = &n->in[Q]->type.dims;
-    const int64_t H = o->kv_heads, key = n->in[K]->type.dims.d[2] / H,
-                  value = n->in[V]->type.dims.d[2] / H;
-    if (q->d[2] / o->q_heads != key)
+    const int64_t H = o->kv_heads;
+    const int64_t key = fac_size_quotient(n->graph, n->in[K]->type.dims.d[2], H);
+    const int64_t value = fac_size_quotient(n->graph, n->in[V]->type.dims.d[2], H);
+    if (fac_differ(fac_size_quotient(n->graph, q->d[2], o->q_heads), key))
         return fac_fail(n, FAC_E_SHAPE, "queries and keys have heads of other sizes");
     if (gates(o) != !!n->in[DECAY] || corrects(o) != !!n->in[BETA])
         return fac_fail(n, FAC_E_ARGUMENT, "rule %s %s decay and %s beta", rules[o->rule],
                         takes(gates(o)), takes(corrects(o)));
-    if (n->in[DECAY] && (!packs(n, DECAY, H) || (n->in[DECAY]->type.dims.d[2] != H &&
-                                                 n->in[DECAY]->type.dims.d[2] != H * key)))
+    const int64_t keys = fac_size_product(n->graph, key, H);
+    if (n->in[DECAY] && (!packs(n, DECAY, H) || (fac_differ(n->in[DECAY]->type.dims.d[2], H) &&
+                                                 fac_differ(n->in[DECAY]->type.dims.d[2], keys))))
         return fac_fail(n, FAC_E_SHAPE, "decay must have %lld or %lld columns", (long long)H,
-                        (long long)(H * key));
-    if (n->in[BETA] && (!packs(n, BETA, 1) ||
-                        (n->in[BETA]->type.dims.d[2] != H && n->in[BETA]->type.dims.d[2] != 1)))
+                        (long long)keys);
+    if (n->in[BETA] && (!packs(n, BETA, 1) || (fac_differ(n->in[BETA]->type.dims.d[2], H) &&
+                                               fac_differ(n->in[BETA]->type.dims.d[2], 1))))
         return fac_fail(n, FAC_E_SHAPE, "beta must have 1 or %lld columns", (long long)H);
     const fac_dims state = fac_shape(q->d[0], H, key, value);
     const fac_dtype kept = n->in[PAST] ? n->in[PAST]->type.dtype : n->in[Q]->type.dtype;
@@ -108,7 +110,8 @@ static bool infer(fac_node *n) {
                             (long long)key, (long long)value);
     }
     n->out[0]->type =
-        (fac_type){ n->in[Q]->type.dtype, fac_shape(q->d[0], q->d[1], o->q_heads * value) };
+        (fac_type){ n->in[Q]->type.dtype,
+                    fac_shape(q->d[0], q->d[1], fac_size_product(n->graph, value, o->q_heads)) };
     n->out[1]->type = (fac_type){ kept, state };
     return true;
 }
@@ -186,6 +189,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 enum { MOST = 1024 }; /* tokens whose steps are written out */
 static int64_t expands(const fac_node *n) {
     const fac_dims *q = &n->in[Q]->type.dims;
+    for (int k = K; k <= BETA; k++)
+        if (n->in[k] && !fac_dims_known(&n->in[k]->type.dims, 0)) return 0;
     return fac_dims_known(q, 0) && q->d[1] <= MOST ? 40 + 16 * q->d[1] : 0;
 }
 
@@ -235,9 +240,9 @@ static void expand(const fac_node *n, fac_value *y[]) {
 
 static void cost(const fac_node *n, fac_cost *c) {
     const fac_dims *s = &n->out[1]->type.dims;
+    const double key = s->d[2] > 0 ? (double)s->d[2] : 0;
     fac_cost_bytes(n, c);
-    c->macs = fac_cost_count(n->out[0]) * (double)s->d[2] +
-              2 * fac_cost_count(n->in[V]) * (double)s->d[2];
+    c->macs = (fac_cost_count(n->out[0]) + 2 * fac_cost_count(n->in[V])) * key;
     c->other = 0;
 }
 

@@ -16,6 +16,12 @@ fac_value *fac_grad_above(fac_value *v, double bound); /* v > bound  */
 fac_value *fac_grad_below(fac_value *v, double bound); /* v < bound  */
 /* v where the condition holds, else 0: no 0 * inf as a product with a mask would have. */
 fac_value *fac_grad_where(fac_value *condition, fac_value *v);
+/* v, but 0 where y is at or below (at or above) the bound; where y is NaN, v stays, as in torch. */
+fac_value *fac_grad_past(fac_value *y, double bound, fac_value *v);
+fac_value *fac_grad_short_of(fac_value *y, double bound, fac_value *v);
+fac_value *fac_grad_sign(fac_value *v); /* -1, 0 or 1; 0 of NaN, too */
+/* An op whose result stays as it is between jumps: zeros, whatever comes in. */
+void fac_grad_flat(const fac_node *n, fac_value *const dy[], fac_value *dx[]);
 
 /* v, shaped as the result of n, summed over the dims along which input i was broadcast. */
 fac_value *fac_grad_unbroadcast(const fac_node *n, int i, fac_value *v);
@@ -25,6 +31,7 @@ void fac_grad_weighted(const fac_node *n, int i, fac_value *dy, fac_value *w, fa
 /* The larger (or smaller) of two: where they are equal each gets half, as in torch. */
 void fac_grad_extreme(const fac_node *n, fac_value *dy, bool larger, fac_value *dx[]);
 /* The remainder x - q y, where q is an integer that changes by jumps only:  dx = dy,  dy = -q dy.
- */
-void fac_grad_remainder(const fac_node *n, fac_value *dy, fac_value *dx[]);
+ * q is x / y rounded towards 0, or down.  Where there is no remainder q is x / y itself, and NaN
+ * rounded down of an infinite x, as in torch. */
+void fac_grad_remainder(const fac_node *n, fac_value *dy, bool down, fac_value *dx[]);
 #endif

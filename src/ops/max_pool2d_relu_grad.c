@@ -1,15 +1,15 @@
 /* The gradient of two-dimensional max pooling with relu before it: a kernel that looks for maxima
- * sees which are above 0, and what relu passes need not be read and written once more.  Made by
- * src/passes/fusion/relu_pools.c; has no prototype. */
+ * sees which are at or below 0, and what relu passes need not be read and written once more.  Made
+ * by src/passes/fusion/relu_pools.c; has no prototype. */
 #include "op_list.h"
 #include "base/error.h"
 #include "ops/pool_grad.h"
 
-/* dx = max_pool2d_grad(x, dy) where x > 0 and 0 elsewhere; x is what relu made. */
+/* dx = max_pool2d_grad(x, dy), but 0 where x <= 0; x is what relu made. */
 static fac_status ref(const fac_ref *r, fac_error *err) {
     FAC_TRY(fac_max_pool2d_grad_ref(r, err));
     for (int64_t i = 0; i < fac_dims_count(&r->out[0].type.dims); i++)
-        if (!(r->in[0].f[i] > 0)) r->out[0].f[i] = 0;
+        if (r->in[0].f[i] <= 0) r->out[0].f[i] = 0;
     return FAC_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 #include "ops/constant.h"
+#include "ops/host_list.h"
 #include "ops/onnx_put.h"
 #include "ops/shape.h"
 #include "ops/window.h"
@@ -77,7 +78,7 @@ static bool infer(fac_node *n) {
     y.dims = own;
     if (n->in[2]) {
         const bool known = fac_known(n->in[2], &shape);
-        if (fac_host_length(n->in[2]) != x->n)
+        if (!fac_list_may_have(n->in[2], x->n))
             return fac_fail(n, FAC_E_SHAPE, "shape must have %d numbers", x->n);
         for (int k = 0; k < x->n; k++) {
             y.dims.d[k] = known ? shape.v[k] : fac_symbol(n->graph, NULL);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "ops/host_list.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -30,7 +31,7 @@ static bool infer(fac_node *n) {
     const fac_dtype dtype = ((const attrs *)n->attrs)->dtype;
     fac_contents mels, length;
     for (int k = 0; k < 5; k++)
-        if (fac_dims_count(&n->in[k]->type.dims) != 1)
+        if (!fac_may_be_one(n->in[k]))
             return fac_fail(n, FAC_E_SHAPE, "%s must be one number", in[k].name);
     int64_t rows = fac_symbol(n->graph, NULL), columns = fac_symbol(n->graph, NULL);
     if (fac_host_numbers(n, 0, &mels)) columns = mels.v[0];

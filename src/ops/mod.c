@@ -10,7 +10,7 @@ fac_value *fac_mod(fac_value *a,
 MAP2_NUM(MOD(x, y))
 
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    fac_grad_remainder(n, dy[0], dx);
+    fac_grad_remainder(n, dy[0], true, dx);
 }
 
 static bool infer(fac_node *n) { return fac_infer_broadcast(n) && fac_knows_map(n, NULL); }

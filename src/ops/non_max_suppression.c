@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/fusions.h"
+#include "ops/host_list.h"
 #include "ops/known.h"
 #include "op_list.h"
 #include "ops/shape.h"
@@ -44,7 +45,7 @@ static bool infer(fac_node *n) {
     if (b->d[1] >= 0 && s->d[2] >= 0 && b->d[1] != s->d[2])
         return fac_fail(n, FAC_E_SHAPE, "boxes and scores of other numbers");
     for (int k = MOST; k <= SCORE; k++)
-        if (n->in[k] && fac_dims_count(&n->in[k]->type.dims) != 1)
+        if (n->in[k] && !fac_may_be_one(n->in[k]))
             return fac_fail(n, FAC_E_SHAPE, "%s must be one number", in[k].name);
     fac_graph *g = n->graph;
     const int64_t rows = fac_size_product(g, fac_size_product(g, s->d[0], s->d[1]), s->d[2]);
@@ -157,29 +158,55 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
 static const fac_onnx_attr names[] = { { "center_point_box", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "NonMaxSuppression", 10, 0, names, load, 0 }, { 0 } };
 
-/* The list, filled up with as many rows of -1 as are missing, and its length. */
+/* All who read the list cut it at its length. */
+static bool only_cut(const fac_node *n) {
+    fac_contents first, axis;
+    if (n->out[0]->roots) return false;
+    for (const fac_use *u = n->out[0]->uses; u; u = u->next) {
+        const fac_node *m = u->node;
+        if (!FAC_IS(m, slice) || u->input || m->in[2] != n->out[1] || m->in[4] ||
+            !fac_host_numbers(m, 1, &first) || first.v[0] || !fac_host_numbers(m, 3, &axis) ||
+            axis.v[0])
+            return false;
+    }
+    return true;
+}
+
+/* As many rows of -1 as are missing. */
+static const char *filled(const fac_onnx_writer *w, const fac_node *n, const char *found,
+                          const char *count, const char *list) {
+    const int64_t none = 0, columns[] = { -1, 3 };
+    const char *zero = fac_onnx_list(w, 1, &none), *scores = fac_onnx_name(w, n->in[1]);
+    const char *sizes = fac_onnx_put(w, "Shape", 1, &scores, NULL);
+    const char *rows = fac_onnx_put(w, "ReduceProd", 1, &sizes, NULL);
+    const char *missing = fac_onnx_put(w, "Sub", 2, (const char *[]){ rows, count }, NULL);
+    const char *by =
+        fac_onnx_put(w, "Concat", 4, (const char *[]){ zero, zero, missing, zero }, NULL);
+    fac_onnx_put_int(w, "axis", 0);
+    const char *all = fac_onnx_put(
+        w, "Pad", 3, (const char *[]){ found, by, fac_onnx_number(w, FAC_I64, -1) }, NULL);
+    return fac_onnx_put(w, "Reshape", 2, (const char *[]){ all, fac_onnx_list(w, 2, columns) },
+                        list);
+}
+
+/* The list and its length. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
-    const int64_t rows = n->out[0]->type.dims.d[0], none = 0, one = 1;
-    if (w->opset < 11 || rows < 0) return false;
+    const int64_t none = 0, one = 1;
+    if (w->opset < 11) return false;
     const char *ins[5];
     for (int k = 0; k < 5; k++) ins[k] = k < MOST ? fac_onnx_name(w, n->in[k]) : NULL;
     if (n->in[MOST]) ins[MOST] = fac_onnx_list_of(w, n->in[MOST]);
     for (int k = IOU; k <= SCORE; k++)
         if (n->in[k]) ins[k] = fac_onnx_ranked(w, n->in[k], 1);
-    const char *found = fac_onnx_put(w, "NonMaxSuppression", 5, ins, NULL);
+    const char *list = fac_onnx_name(w, n->out[0]);
+    const bool whole = list && !only_cut(n);
+    const char *found = fac_onnx_put(w, "NonMaxSuppression", 5, ins, whole ? NULL : list);
     if (((const attrs *)n->attrs)->centers) fac_onnx_put_int(w, "center_point_box", 1);
     const char *zero = fac_onnx_list(w, 1, &none);
     const char *first[] = { fac_onnx_put(w, "Shape", 1, &found, NULL), zero,
                             fac_onnx_list(w, 1, &one) };
     const char *count = fac_onnx_put(w, "Slice", 3, first, fac_onnx_name(w, n->out[1]));
-    const char *missing =
-        fac_onnx_put(w, "Sub", 2, (const char *[]){ fac_onnx_list(w, 1, &rows), count }, NULL);
-    const char *by =
-        fac_onnx_put(w, "Concat", 4, (const char *[]){ zero, zero, missing, zero }, NULL);
-    fac_onnx_put_int(w, "axis", 0);
-    const char *list = fac_onnx_name(w, n->out[0]);
-    fac_onnx_put(w, "Pad", 3, (const char *[]){ found, by, fac_onnx_number(w, FAC_I64, -1) },
-                 list ? list : "");
+    if (whole) filled(w, n, found, count, list);
     return true;
 }
 

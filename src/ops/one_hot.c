@@ -1,3 +1,4 @@
+#include "ops/host_list.h"
 #include "ops/onnx_put.h"
 #include "ops/shape.h"
 
@@ -29,8 +30,7 @@ static bool infer(fac_node *n) {
     if (axis < 0)
         return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims",
                         (long long)((const attrs *)n->attrs)->axis, x->n + 1);
-    if (fac_dims_count(&n->in[1]->type.dims) != 1)
-        return fac_fail(n, FAC_E_SHAPE, "depth must be one number");
+    if (!fac_may_be_one(n->in[1])) return fac_fail(n, FAC_E_SHAPE, "depth must be one number");
     if (v->n != 1 || (v->d[0] >= 0 && v->d[0] != 2))
         return fac_fail(n, FAC_E_SHAPE, "values must be two numbers");
     const bool known = fac_known(n->in[1], &depth);

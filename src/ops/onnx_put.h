@@ -15,7 +15,8 @@ static inline const char *fac_onnx_binary(const fac_onnx_writer *w, const char *
 static inline int fac_onnx_cast_since(fac_dtype dtype) {
     const int bits = fac_dtype_get(dtype)->bits;
     if (bits == 2) return 25;
-    if (bits == 4) return 23;
+    if (dtype == FAC_F8E8M0) return 24;
+    if (bits == 4) return dtype == FAC_F4E2M1 ? 23 : 21;
     return fac_dtype_is_stored(dtype) ? 19 : 6;
 }
 static inline const char *fac_onnx_cast(const fac_onnx_writer *w, const char *x, fac_dtype to,

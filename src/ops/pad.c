@@ -1,5 +1,6 @@
 #include "base/clamp.h"
 #include "ops/fusions.h"
+#include "ops/host_list.h"
 #include "ops/onnx_in.h"
 #include "ops/pad.h"
 #include "ops/shape.h"
@@ -38,12 +39,16 @@ bool fac_pad_dims(fac_node *n, int axes_at, int mode, fac_dims *to) {
     fac_contents pads, axes = { 0 };
     bool seen[FAC_DIMS];
     *to = n->in[0]->type.dims;
+    const bool open = n->in[axes_at] && fac_list_is_open(n->in[axes_at]);
     const int count = n->in[axes_at] ? fac_host_length(n->in[axes_at]) : to->n;
-    if (count < 0 || fac_host_length(n->in[1]) != 2 * count)
+    if (!open && (count < 0 || !fac_list_may_have(n->in[1], 2 * count)))
         return fac_fail(n, FAC_E_SHAPE, "pads must have two numbers for each axis");
     if (!fac_host_numbers(n, 1, &pads) ||
         (n->in[axes_at] && !fac_host_numbers(n, axes_at, &axes))) {
-        for (int k = 0; k < to->n; k++) to->d[k] = fac_symbol(n->graph, NULL);
+        const bool which = n->in[axes_at] && fac_host_numbers(n, axes_at, &axes) &&
+                           fac_axes_set(n, &axes, to->n, seen);
+        for (int k = 0; k < to->n; k++)
+            if (!which || seen[k]) to->d[k] = fac_symbol(n->graph, NULL);
         return true;
     }
     if (!n->in[axes_at])
@@ -74,7 +79,7 @@ static bool infer(fac_node *n) {
     fac_type y = n->in[0]->type;
     if (n->in[2] && n->in[2]->type.dtype != y.dtype)
         return fac_fail(n, FAC_E_DTYPE, "value must have x's dtype");
-    if (n->in[2] && fac_dims_count(&n->in[2]->type.dims) != 1)
+    if (n->in[2] && !fac_may_be_one(n->in[2]))
         return fac_fail(n, FAC_E_SHAPE, "value must be one number");
     if (!fac_pad_dims(n, 3, ((const attrs *)n->attrs)->mode, &y.dims)) return false;
     n->out[0]->type = y;

@@ -12,7 +12,7 @@ fac_value *fac_pow(fac_value *a, fac_value *b);
 
 MAP2_NUM(POW(x, y))
 
-/* dx = b x^(b - 1), 0 where b = 0;  db = y ln x, 0 where x = 0, as in torch */
+/* dx = b x^(b - 1), 0 where b = 0;  db = y ln x, 0 where x = 0 <= b, as in torch */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *x = n->in[0], *e = n->in[1], *y = n->out[0];
     double known;
@@ -28,9 +28,10 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
             fac_where(fac_equal(e, fac_grad_number(e, 0)), fac_grad_number(e, 0), slope), dx);
     }
     if (fac_needs(n, 1)) {
-        fac_value *is_zero = fac_equal(x, fac_grad_number(x, 0));
+        fac_value *none = fac_and(fac_equal(x, fac_grad_number(x, 0)),
+                                  fac_greater_or_equal(e, fac_grad_number(e, 0)));
         fac_grad_weighted(n, 1, dy[0],
-                          fac_mul(y, fac_log(fac_where(is_zero, fac_grad_number(x, 1), x))), dx);
+                          fac_mul(y, fac_log(fac_where(none, fac_grad_number(x, 1), x))), dx);
     }
 }
 

@@ -1,4 +1,6 @@
 /* See quant.h. */
+#include "op_list.h"
+#include "ops/host_list.h"
 #include "ops/quant.h"
 #include "tensor/half.h"
 
@@ -51,7 +53,7 @@ bool fac_grid_fits(fac_node *n, const fac_dims *x, const fac_value *scale, const
     if (!fits(n, x, s, axis, block)) return false;
     if (!zero) return true;
     const fac_dims *z = &zero->type.dims;
-    bool same = is_one(s) && is_one(z);
+    bool same = (is_one(s) && fac_may_be_one(zero)) || (is_one(z) && fac_may_be_one(scale));
     same |= s->n == z->n;
     for (int k = 0; same && s->n == z->n && k < s->n; k++) same = equal_or_open(s->d[k], z->d[k]);
     return same || fac_fail(n, FAC_E_SHAPE, "zero must have the shape of scale");
@@ -59,13 +61,21 @@ bool fac_grid_fits(fac_node *n, const fac_dims *x, const fac_value *scale, const
 
 /* Each element of axis `axis` `block` times, cut to x's size. */
 static fac_value *repeat(fac_value *v, fac_value *x, int axis, int64_t block) {
+    fac_value *sizes = fac_shape_of(v), *of_x = fac_shape_of(x);
     fac_dims shape = v->type.dims, times = { .n = shape.n + 1 };
     for (int k = 0; k < times.n; k++) times.d[k] = 1;
     times.d[axis + 1] = block;
     fac_value *wide = fac_tile(fac_unsqueeze(v, fac_shape(axis + 1)), times);
-    shape.d[axis] *= block;
-    wide = fac_reshape(wide, shape);
-    return fac_slice(wide, axis, 0, x->type.dims.d[axis], 1);
+    fac_value *along = fac_slice(sizes, 0, axis, axis + 1, 1);
+    along = fac_mul(along, fac_number(v->graph, FAC_I64, (double)block));
+    fac_value *parts[] = { fac_slice(sizes, 0, 0, axis, 1), along,
+                           fac_slice(sizes, 0, axis + 1, shape.n, 1) };
+    wide = fac_reshape_exactly(wide, fac_concat(parts, 3, 0));
+    if (x->type.dims.d[axis] >= 0) return fac_slice(wide, axis, 0, x->type.dims.d[axis], 1);
+    fac_value *cut[] = { wide, fac_ints(v->graph, fac_shape(0)),
+                         fac_slice(of_x, 0, axis, axis + 1, 1),
+                         fac_ints(v->graph, fac_shape(axis)) };
+    return fac_emit(&fac_op_slice, NULL, 4, cut);
 }
 
 fac_value *fac_grid_spread(fac_value *v, fac_value *x, int64_t axis, int64_t block) {

@@ -3,6 +3,7 @@
 #include "ops/cost.h"
 #include "ops/fusions_quant.h"
 #include "ops/quant.h"
+#include "op_list.h"
 
 #if FAC_INTERFACE
 /* y = sat(rne(x / scale) + zero), x floats or i32, zero and y integers of 2 to 16 bits; to 8-bit
@@ -99,7 +100,7 @@ static fac_value *narrowed(const fac_node *n, fac_value *x) {
     char attrs[64];
     snprintf(attrs, sizeof attrs, "to=%s%s", fac_dtype_get(n->out[0]->type.dtype)->name,
              o->unsaturated ? " unsaturated" : "");
-    return fac_apply(n->graph, fac_op_find("cast"), attrs, 1, &x);
+    return fac_apply(n->graph, &fac_op_cast, attrs, 1, &x);
 }
 
 static void expand(const fac_node *n, fac_value *y[]) {
@@ -118,13 +119,17 @@ static void expand(const fac_node *n, fac_value *y[]) {
     y[0] = floats ? narrowed(n, q) : fac_cast(q, to);
 }
 
+/* Opset 23 says in which type the division is made; before, ONNX Runtime makes it in f32. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     (void)g;
+    const fac_dtype scale = x[1]->type.dtype;
+    const bool half = scale == FAC_F16 || scale == FAC_BF16;
+    const fac_dtype usual = n->opset < 23 && half ? FAC_F32 : FAC_NONE;
     const fac_quantize_opts o = { .axis = fac_onnx_int(n, "axis", 1),
                                   .block = fac_onnx_int(n, "block_size", 0),
                                   .to = fac_onnx_dtype(n, "output_dtype", FAC_NONE),
                                   .unsaturated = !fac_onnx_int(n, "saturate", 1),
-                                  .precision = fac_onnx_dtype(n, "precision", FAC_NONE) };
+                                  .precision = fac_onnx_dtype(n, "precision", usual) };
     y[0] = fac_quantize_linear(x[0], x[1], n->nin > 2 ? x[2] : NULL, &o);
 }
 

@@ -1,4 +1,5 @@
 /* See random.h. */
+#include "ops/host_list.h"
 #include "ops/random.h"
 #include "ops/shape.h"
 
@@ -12,6 +13,7 @@ bool fac_random_infer(fac_node *n, fac_dtype dtype) {
     const fac_type *counter = &n->in[0]->type;
     if (counter->dims.n || (counter->dtype != FAC_I64 && counter->dtype != FAC_I32))
         return fac_fail(n, FAC_E_SHAPE, "the counter must be a scalar, i32 or i64");
+    if (fac_list_is_open(n->in[1])) return fac_rankless(n->out[0], dtype), true;
     *y = (fac_type){ dtype, { fac_host_length(n->in[1]), { 0 } } };
     if (y->dims.n < 0 || y->dims.n > FAC_DIMS)
         return fac_fail(n, FAC_E_SHAPE, "the shape must be a list of at most %d dims", FAC_DIMS);

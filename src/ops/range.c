@@ -1,4 +1,5 @@
 #include <math.h>
+#include "ops/host_list.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -21,7 +22,7 @@ static bool infer(fac_node *n) {
         const fac_type *t = &n->in[i]->type;
         if (t->dtype != dtype)
             return fac_fail(n, FAC_E_DTYPE, "start, limit and delta must have one dtype");
-        if (t->dims.n > 1 || fac_dims_count(&t->dims) != 1)
+        if (t->dims.n > 1 || !fac_may_be_one(n->in[i]))
             return fac_fail(n, FAC_E_SHAPE, "start, limit and delta must be scalars");
         known &= fac_known(n->in[i], &c[i]);
     }

@@ -1,6 +1,7 @@
 /* What all reductions share, see reduce.h. */
 #include <string.h>
 #include "ops/cost.h"
+#include "ops/host_list.h"
 #include "ops/known.h"
 #include "ops/reduce.h"
 #include "op_list.h"
@@ -55,9 +56,9 @@ bool fac_reduce_infer(fac_node *n) {
         return fac_fail(n, FAC_E_SHAPE, "axes must be a list of integers");
     if (count != 0 &&
         !fac_host_numbers(n, 1, &c)) { /* which dims shrink is not known, only how many */
+        if (!a->keep && fac_list_is_open(axes)) return fac_rankless(n->out[0], x.dtype), true;
         if (!a->keep && count < 0)
-            return fac_fail(n, FAC_E_UNSUPPORTED,
-                            "the number of axes must be known when keep is off");
+            return fac_fail(n, FAC_E_UNSUPPORTED, "more than %d axes", FAC_KNOWN);
         y.dims.n = a->keep ? x.dims.n : x.dims.n - count;
         if (y.dims.n < 0)
             return fac_fail(n, FAC_E_SHAPE, "%d axes of a tensor with %d dims", count, x.dims.n);

@@ -8,9 +8,9 @@ fac_value *fac_relu(fac_value *x); /* max(x, 0); NaN stays */
 
 MAP1_NUM(x > (T)0 || ISNAN(x) ? x : (T)0)
 
-/* 0 at 0, as in torch. */
+/* 0 at 0, 1 at NaN, as in torch. */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    dx[0] = fac_grad_where(fac_grad_above(n->out[0], 0), dy[0]);
+    dx[0] = fac_grad_past(n->out[0], 0, dy[0]);
 }
 
 static const fac_onnx onnx[] = { { "", "Relu", 1, 0, NULL, NULL, 0 }, { 0 } };

@@ -1,3 +1,4 @@
+#include "ops/host_list.h"
 #include "ops/shape.h"
 #include "graph/graph_internal.h"
 
@@ -89,10 +90,10 @@ static bool infer(fac_node *n) {
     fac_dims y = { 0 }, left = *x, others = { 0 };
     fac_contents c;
     int open = -1;
+    if (fac_list_is_open(n->in[1])) return fac_rankless(n->out[0], n->in[0]->type.dtype), true;
     y.n = fac_host_length(n->in[1]);
     if (y.n < 0 || y.n > FAC_DIMS)
-        return fac_fail(n, FAC_E_SHAPE,
-                        "the shape must be a list of at most %d dims, of known length", FAC_DIMS);
+        return fac_fail(n, FAC_E_SHAPE, "the shape must be a list of at most %d dims", FAC_DIMS);
     if (!fac_known(n->in[1], &c)) {
         for (int k = 0; k < y.n; k++) y.d[k] = fac_symbol(n->graph, NULL);
     } else {

@@ -1,5 +1,6 @@
 /* Another size of a storage, as PyTorch's resize_ and NumPy's resize method: no image is scaled,
  * see interpolate. */
+#include "ops/host_list.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -16,6 +17,7 @@ static const fac_port in[] = { { "x", FAC_NUMBERS | FAC_BOOLS, 0 },
 static bool infer(fac_node *n) {
     fac_contents c;
     fac_dims y = { fac_host_length(n->in[1]), { 0 } };
+    if (fac_list_is_open(n->in[1])) return fac_rankless(n->out[0], n->in[0]->type.dtype), true;
     if (y.n < 0 || y.n > FAC_DIMS)
         return fac_fail(n, FAC_E_SHAPE, "the shape must be a list of at most %d dims", FAC_DIMS);
     const bool known = fac_known(n->in[1], &c);

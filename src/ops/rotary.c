@@ -1,5 +1,5 @@
 /* Rotary position embeddings (Su et al. 2021, https://arxiv.org/abs/2104.09864): pairs of elements
- * of a head are turned by an angle that grows with the position. */
+ * of a head are rotated by an angle that grows with the position. */
 #include <limits.h>
 #include "graph/onnx_write.h"
 #include "ops/fusions.h"
@@ -9,7 +9,7 @@
 #if FAC_INTERFACE
 typedef struct fac_rotary_opts {
     int64_t heads;    /* of an x with three dims */
-    int64_t width;    /* elements of a head that are turned, even; 0: all */
+    int64_t width;    /* elements of a head that are rotated, even; 0: all */
     bool interleaved; /* pairs are neighbours, not the same places of two halves */
 } fac_rotary_opts;
 
@@ -24,7 +24,7 @@ fac_value *fac_rotary(fac_value *x, fac_value *cos, fac_value *sin, fac_value *p
 static const fac_attr table[] = {
     { "heads", FAC_A_INT, AT(heads), 0, 0, 0, INT_MAX, NULL, "of an x with three dims" },
     { "width", FAC_A_INT, AT(width), 0, 0, 0, INT_MAX, NULL,
-      "elements of a head that are turned; 0: all" },
+      "elements of a head that are rotated; 0: all" },
     { "interleaved", FAC_A_FLAG, AT(interleaved), 0, 0, 0, 0, NULL, "pairs are neighbours" },
     { 0 }
 };
@@ -56,14 +56,16 @@ static bool infer(fac_node *n) {
         return fac_fail(n, FAC_E_SHAPE, "%lld elements are not %lld heads", (long long)d->d[2],
                         (long long)o->heads);
     const int64_t size = head_size(n), width = width_of(n);
-    if (width < 0) return fac_fail(n, FAC_E_SHAPE, "the size of a head must be a number");
-    if (width % 2 || (size >= 0 && width > size))
+    if (width >= 0 && (width % 2 || (size >= 0 && width > size)))
         return fac_fail(n, FAC_E_SHAPE, "a width of %lld, heads have %lld", (long long)width,
                         (long long)size);
-    if (c->n != (n->in[3] ? 2 : 3) || !fac_dims_equal(c, &n->in[2]->type.dims))
-        return fac_fail(n, FAC_E_SHAPE, "cos and sin must be P,%lld with positions, else B,S,%lld",
-                        (long long)width / 2, (long long)width / 2);
-    if (c->d[c->n - 1] >= 0 && c->d[c->n - 1] != width / 2)
+    bool alike = c->n == (n->in[3] ? 2 : 3) && c->n == n->in[2]->type.dims.n;
+    for (int k = 0; alike && k < c->n; k++) alike = !fac_differ(c->d[k], n->in[2]->type.dims.d[k]);
+    if (!alike)
+        return fac_fail(n, FAC_E_SHAPE,
+                        "cos and sin must be P,W with positions, else B,S,W, with W "
+                        "half of what is turned of a head");
+    if (width >= 0 && c->d[c->n - 1] >= 0 && c->d[c->n - 1] != width / 2)
         return fac_fail(n, FAC_E_SHAPE, "cos has %lld columns for a width of %lld",
                         (long long)c->d[c->n - 1], (long long)width);
     const fac_dims *rows = n->in[3] ? &n->in[3]->type.dims : c; /* begin with B,S */
@@ -76,21 +78,28 @@ static bool infer(fac_node *n) {
     return true;
 }
 
+/* width: a symbol where all of a head of open size is turned. */
 static fac_value *part(fac_value *x, int64_t width, bool interleaved, int which) {
-    if (interleaved) return fac_slice(x, 3, which, width, 2);
+    fac_value *halves[2];
+    if (interleaved) return fac_slice(x, 3, which, width < 0 ? INT64_MAX : width, 2);
+    if (width < 0) {
+        fac_split(x, 3, 2, halves);
+        return halves[which];
+    }
     return fac_slice(x, 3, which * (width / 2), (which + 1) * (width / 2), 1);
 }
 
 /* x B,H,S,D; cos and sin B,1,S,width/2 */
-static fac_value *turned(fac_value *x, fac_value *cos, fac_value *sin, int64_t width,
-                         bool interleaved) {
+static fac_value *rotated(fac_value *x, fac_value *cos, fac_value *sin, int64_t width,
+                          bool interleaved) {
     fac_value *a = part(x, width, interleaved, 0), *b = part(x, width, interleaved, 1);
     fac_value *first = fac_sub(fac_mul(a, cos), fac_mul(b, sin)),
               *second = fac_add(fac_mul(b, cos), fac_mul(a, sin)), *y;
     if (interleaved) {
         fac_value *const pair[] = { fac_unsqueeze(first, fac_shape(4)),
                                     fac_unsqueeze(second, fac_shape(4)) };
-        y = fac_reshape(fac_concat(pair, 2, 4), fac_shape(0, 0, 0, width));
+        y = fac_concat(pair, 2, 4);
+        y = width < 0 ? fac_reshape_like(y, x) : fac_reshape(y, fac_shape(0, 0, 0, width));
     } else
         y = fac_concat((fac_value *[]){ first, second }, 2, 3);
     if (x->type.dims.d[3] == width) return y;
@@ -110,7 +119,7 @@ static void expand(const fac_node *n, fac_value *out[]) {
     cos = fac_unsqueeze(cos, fac_shape(1));
     sin = fac_unsqueeze(sin, fac_shape(1));
     if (flat) x = fac_transpose(fac_reshape(x, fac_shape(0, 0, o->heads, -1)), swap);
-    out[0] = turned(x, cos, sin, width_of(n), o->interleaved);
+    out[0] = rotated(x, cos, sin, width_of(n), o->interleaved);
     if (flat) out[0] = fac_reshape(fac_transpose(out[0], swap), fac_shape(0, 0, -1));
 }
 
@@ -182,7 +191,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_rotary = {
     .name = "rotary",
-    .doc = "pairs of elements turned by their position",
+    .doc = "pairs of elements rotated by their position",
     .in = in,
     .out = fac_ports_y,
     .attrs = table,

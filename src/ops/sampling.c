@@ -18,7 +18,7 @@ fac_taps fac_taps_linear(fac_value *c, int64_t size) {
     /* What is far outside has no weight, and must not overflow as an integer. */
     fac_value *near =
         fac_min(fac_max(c, fac_grad_number(c, -2)), fac_grad_number(c, (double)size + 1));
-    fac_value *below = fac_floor(near), *up = fac_sub(near, below);
+    fac_value *below = fac_floor(fac_stop(near)), *up = fac_sub(near, below);
     fac_value *place = beside(below, fac_grad_shifted(below, 1));
     fac_value *weight = beside(fac_grad_rest(up), up);
     fac_value *top = fac_grad_number(place, (double)size - 1), *bottom = fac_grad_number(place, 0);

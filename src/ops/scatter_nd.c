@@ -23,10 +23,15 @@ static bool infer(fac_node *n) {
     const fac_type *x = &n->in[0]->type, *i = &n->in[1]->type, *u = &n->in[2]->type;
     if (u->dtype != x->dtype) return fac_fail(n, FAC_E_DTYPE, "updates must have x's dtype");
     if (!fac_scatter_takes(n, ((const attrs *)n->attrs)->reduction)) return false;
-    if (i->dims.n < 1 || i->dims.d[i->dims.n - 1] < 0 || i->dims.d[i->dims.n - 1] > x->dims.n)
-        return fac_fail(n, FAC_E_SHAPE, "the last dim of the indices must be known, and at most %d",
+    const int lead = i->dims.n - 1;
+    if (lead < 0) return fac_fail(n, FAC_E_SHAPE, "the indices must have a dim");
+    /* an open last dim is what the updates leave of x's dims */
+    const int64_t last = i->dims.d[lead], left = lead + x->dims.n - u->dims.n;
+    const int64_t taken = last < 0 ? left : last;
+    if (taken < 0 || taken > x->dims.n)
+        return fac_fail(n, FAC_E_SHAPE, "the last dim of the indices must be at most %d",
                         x->dims.n);
-    const int depth = (int)i->dims.d[i->dims.n - 1], lead = i->dims.n - 1;
+    const int depth = (int)taken;
     if (u->dims.n != lead + x->dims.n - depth)
         return fac_fail(n, FAC_E_SHAPE, "updates must have %d dims", lead + x->dims.n - depth);
     for (int k = 0; k < u->dims.n; k++) {

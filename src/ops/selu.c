@@ -19,11 +19,12 @@ static const fac_attr table[] = {
 
 MAP1_P2(x > (T)0 ? P(1) * x : P(1) * P(0) * EXPM1(x))
 
-/* gamma alpha e^x = y + gamma alpha below 0 */
+/* gamma alpha e^x = y + gamma alpha below 0 and at it; NaN counts as above, as in torch */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     const attrs *a = n->attrs;
     fac_value *below = fac_mul(dy[0], fac_grad_shifted(n->out[0], a->gamma * a->alpha));
-    dx[0] = fac_where(fac_grad_above(n->in[0], 0), fac_grad_times(dy[0], a->gamma), below);
+    fac_value *x = n->in[0], *low = fac_less_or_equal(x, fac_grad_number(x, 0));
+    dx[0] = fac_where(low, below, fac_grad_times(dy[0], a->gamma));
 }
 
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fac_value *out[]) {

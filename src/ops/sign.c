@@ -1,5 +1,6 @@
 #include "ops/define.h"
 #include "ops/map.h"
+#include "ops/map_grad.h"
 
 #if FAC_INTERFACE
 fac_value *fac_sign(fac_value *x); /* -1, 0 (without a sign) or 1; NaN stays */
@@ -21,7 +22,8 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_sign = {
     MAP_OP("sign", "-1, 0 or 1", fac_ports_num_x, fac_infer_same),
-    .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD | FAC_OP_PICKS,
+    .is = FAC_OP_INPLACE | FAC_OP_PICKS,
+    .grad = fac_grad_flat,
     .steps = fac_steps_zero,
     .rounding = { .rule = FAC_ROUND_WHOLE },
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "ops/constant.h"
+#include "ops/host_list.h"
 #include "ops/shape.h"
 #include "ops/spectrum.h"
 
@@ -39,7 +40,7 @@ static const fac_port made[] = { { "y", FAC_NUMBERS, 0 }, { 0 } };
 static bool infer(fac_node *n) {
     const fac_dtype dtype = ((const attrs *)n->attrs)->dtype;
     fac_contents size;
-    if (fac_host_length(n->in[0]) != 1) return fac_fail(n, FAC_E_SHAPE, "size must be one number");
+    if (!fac_list_may_have(n->in[0], 1)) return fac_fail(n, FAC_E_SHAPE, "size must be one number");
     const bool known = fac_known(n->in[0], &size);
     if (known && !size.symbolic && size.v[0] < 0)
         return fac_fail(n, FAC_E_ARGUMENT, "a size of %lld", (long long)size.v[0]);

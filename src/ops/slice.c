@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include "base/clamp.h"
 #include "ops/fusions.h"
+#include "ops/host_list.h"
 #include "ops/shape.h"
 #include "ops/slice.h"
 
@@ -70,17 +71,24 @@ static bool dims_of(fac_node *n, fac_dims *to, cut *c) {
     const fac_type *x = &n->in[0]->type;
     bool seen[FAC_DIMS];
     *to = x->dims;
-    const int length = fac_host_length(n->in[1]);
+    bool open = true; /* all lists: any of the dims may be cut */
+    int length = 0;
+    for (int i = 1; i < 5; i++) {
+        if (!n->in[i] || fac_list_is_open(n->in[i])) continue;
+        open = false;
+        length = fac_host_length(n->in[i]);
+    }
     for (int i = 1; i < 5; i++)
-        if (n->in[i] && (fac_host_length(n->in[i]) != length || length < 0 || length > x->dims.n))
+        if (n->in[i] && (!fac_list_may_have(n->in[i], length) || length < 0 || length > x->dims.n))
             return fac_fail(n, FAC_E_SHAPE,
-                            "starts, ends, axes and steps must have one known length, at most %d",
+                            "starts, ends, axes and steps must have one length, at most %d",
                             x->dims.n);
     if (!numbers(n, c)) {
         fac_contents axes;
         bool which = fac_host_numbers(n, 3, &axes) && fac_axes_set(n, &axes, x->dims.n, seen);
         for (int k = 0; k < x->dims.n; k++)
-            if (which ? seen[k] : n->in[3] || k < length) to->d[k] = fac_symbol(n->graph, NULL);
+            if (which ? seen[k] : n->in[3] || open || k < length)
+                to->d[k] = fac_symbol(n->graph, NULL);
         *c = (cut){ 0 };
         return true;
     }
@@ -171,7 +179,7 @@ static void load_old(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[
 static const fac_onnx_attr names[] = {
     { "starts", NULL }, { "ends", NULL }, { "axes", NULL }, { 0 }
 };
-static const fac_onnx onnx[] = { { "", "Slice", 10, 0, NULL, NULL, 0 },
+static const fac_onnx onnx[] = { { "", "Slice", 10, 0, NULL, fac_load_slice, 3 },
                                  { "", "Slice", 1, 9, names, load_old, 1 },
                                  { "", "Crop", 1, 0, fac_names_crop, fac_load_crop, 1 },
                                  { "com.microsoft.nchwc", "ReorderOutput", 1, 0, fac_names_reorder,
@@ -182,6 +190,7 @@ static const fac_case cases[] = {
     { "slice(f32[5,6], i64{0,5}, i64{5,0}, i64{0,1}, i64{2,-2})", -4, 4, 0 },
     { "slice(f32[5,6], i64{-3}, i64{-1}, i64{1})", -4, 4, 0 },
     { "slice(i64[7], i64{9}, i64{-99}, i64{0}, i64{-1})", -9, 9, 0 },
+    { "slice(i64[7], i64{-9}, i64{-99}, i64{0}, i64{-1})", -9, 9, 0 },
     { "slice(f16[2,8], i64{0}, i64{9223372036854775807}, i64{1}, i64{3})", -4, 4, 0 },
     { "slice(f32[5,6], i64{3}, i64{1})", 0, 0, 0 },
     { "slice(f32[0,6], i64{0}, i64{9})", 0, 0, 0 },
@@ -198,6 +207,7 @@ const fac_op fac_op_slice = {
     .move = move,
     .view = view,
     .onnx = onnx,
+    .save = fac_save_slice,
     .grad = grad,
     .cases = cases,
     .images = FAC_IMAGES_VIEW,

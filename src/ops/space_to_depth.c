@@ -62,8 +62,8 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const in[], fa
 }
 static const fac_onnx_attr names[] = { { "blocksize", NULL }, { "mode", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "SpaceToDepth", 1, 0, names, load, 0 }, { 0 } };
-/* ONNX has row, column, channel only.  The other order is that with the channels turned: N,b b,C,H
- * W -> N,C,b b,H W. */
+/* ONNX has row, column, channel only.  The other order is that with the channels transposed: N,b
+ * b,C,H W -> N,C,b b,H W. */
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const int64_t channels = n->in[0]->type.dims.d[1], taps = a->block * a->block;
@@ -75,11 +75,12 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     fac_onnx_put_int(w, "blocksize", a->block);
     if (!a->channels_first) return true;
     const int64_t plane = to->d[2] >= 0 && to->d[3] >= 0 ? to->d[2] * to->d[3] : -1;
-    const char *turned = fac_onnx_binary(
+    const char *transposed = fac_onnx_binary(
         w, "Reshape", d, fac_onnx_list(w, 4, (int64_t[]){ 0, taps, channels, plane }), NULL);
-    turned = fac_onnx_unary(w, "Transpose", turned, NULL);
+    transposed = fac_onnx_unary(w, "Transpose", transposed, NULL);
     fac_onnx_put_ints(w, "perm", 4, (int64_t[]){ 0, 2, 1, 3 });
-    return fac_onnx_binary(w, "Reshape", turned, fac_onnx_unary(w, "Shape", d, NULL), y) != NULL;
+    return fac_onnx_binary(w, "Reshape", transposed, fac_onnx_unary(w, "Shape", d, NULL), y) !=
+           NULL;
 }
 
 static const fac_case cases[] = { { "space_to_depth(f32[2,2,6,4]) block=2", -4, 4, 0 },

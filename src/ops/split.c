@@ -1,3 +1,5 @@
+#include "base/memory.h"
+#include "ops/host_list.h"
 #include "ops/shape.h"
 #include "graph/graph_internal.h"
 
@@ -15,7 +17,7 @@ typedef struct attrs {
 static const fac_attr table[] = { { "axis", FAC_A_INT, offsetof(attrs, axis), 0, 0, -FAC_DIMS,
                                     FAC_DIMS - 1, NULL, "the axis that is cut" },
                                   { "parts", FAC_A_INT, offsetof(attrs, parts), 0, 0, 0, 1 << 20,
-                                    NULL, "how many, when no sizes are given" },
+                                    NULL, "how many; 0: as many as there are sizes" },
                                   { 0 } };
 static const fac_port in[] = { { "x", FAC_ANY, 0 },
                                { "sizes", FAC_INTS, FAC_HOST | FAC_OPTIONAL },
@@ -37,8 +39,11 @@ static bool infer(fac_node *n) {
     if (axis < 0)
         return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)a->axis, x->dims.n);
     const int64_t size = x->dims.d[axis];
-    int parts = n->in[1] ? fac_host_length(n->in[1]) : (int)a->parts;
+    const bool open = n->in[1] && fac_list_is_open(n->in[1]);
+    int parts = n->in[1] && !open ? fac_host_length(n->in[1]) : (int)a->parts;
     fac_contents c;
+    if (n->in[1] && a->parts && parts != a->parts)
+        return fac_fail(n, FAC_E_SHAPE, "%d sizes for %lld parts", parts, (long long)a->parts);
     if (parts < 1) return fac_fail(n, FAC_E_ARGUMENT, "the number of parts must be known");
     if (!fac_node_outputs(n, parts)) return false;
 
@@ -103,24 +108,58 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     dx[0] = fac_concat(parts, n->nout, axis);
 }
 
-/* Sizes were an attribute before opset 13; without any, the number of outputs says how many parts
- * (from 18 on: num_outputs). */
-static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
-    int64_t list[FAC_KNOWN];
-    int axis = (int)fac_onnx_int(n, "axis", 0),
-        count = fac_onnx_ints_long(n, "split", list, FAC_KNOWN);
-    fac_value *sizes = n->nin > 1                         ? ins[1]
-                       : count >= 0 && count <= FAC_KNOWN ? fac_ints_long(g, list, count)
-                                                          : NULL;
-    if (count > FAC_KNOWN) {
-        out[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "Split: %d sizes; at most %d are supported",
-                                count, FAC_KNOWN);
-        return;
+/* The sizes of a file that are constants, an attribute before opset 13, in memory that the caller
+ * releases; how many, -1: they are not, or memory is gone. */
+static int constant_sizes(const fac_onnx_node *n, fac_value *const ins[], int64_t **to) {
+    fac_value *v = n->nin > 1 ? ins[1] : NULL;
+    fac_tensor *t = v && v->leaf == FAC_CONST ? v->tensor : NULL, *wide = NULL;
+    int count = v ? -1 : fac_onnx_count(n, "split");
+    if (t) count = (int)fac_dims_count(&v->type.dims);
+    *to = count < 0 ? NULL : fac_alloc((size_t)count + 1, sizeof **to);
+    if (!*to) return -1;
+    if (!v) return fac_onnx_ints_long(n, "split", *to, count);
+    const bool good = !fac_tensor_convert(t, FAC_I64, &wide, NULL) &&
+                      !fac_tensor_read(wide, *to, (size_t)count * sizeof **to, NULL);
+    fac_tensor_free(wide);
+    return good ? count : -1;
+}
+
+/* More parts than there are numbers that a graph knows of a list: slices. */
+static void load_many(const fac_onnx_node *n, fac_graph *g, fac_value *x, int axis, int count,
+                      const int64_t *sizes, fac_value *out[]) {
+    int64_t at = 0;
+    const int k = fac_axis(axis, x->type.dims.n);
+    for (int i = 0; i < count; i++) {
+        if (sizes[i] < 0 || sizes[i] > INT64_MAX - at) {
+            out[0] = fac_fail_graph(g, FAC_E_ARGUMENT, "Split: part %d has size %lld", i,
+                                    (long long)sizes[i]);
+            return;
+        }
+        if (i < n->nout) out[i] = fac_slice(x, axis, at, at + sizes[i], 1);
+        at += sizes[i];
     }
-    attrs a = { axis, sizes ? 0 : fac_onnx_int(n, "num_outputs", n->nout) };
-    fac_value *y = fac_emit(&fac_op_split, &a, 2, (fac_value *[]){ ins[0], sizes });
-    for (int k = 0; k < n->nout; k++)
-        out[k] = fac_value_other(y, k); /* the file may name fewer than there are parts */
+    if (n->nout > count || (k >= 0 && fac_differ(x->type.dims.d[k], at)))
+        out[0] = fac_fail_graph(g, FAC_E_SHAPE, "Split: %d sizes, %lld together, do not fit x",
+                                count, (long long)at);
+}
+
+/* Without sizes, the number of outputs says how many parts (from 18 on: num_outputs). */
+static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
+    const int axis = (int)fac_onnx_int(n, "axis", 0);
+    int64_t *list;
+    const int count = constant_sizes(n, ins, &list);
+    fac_value *sizes = n->nin > 1 ? ins[1] : NULL;
+    if (!sizes && count >= 0 && count <= FAC_KNOWN) sizes = fac_ints_long(g, list, count);
+    if (count > FAC_KNOWN)
+        load_many(n, g, ins[0], axis, count, list, out);
+    else {
+        attrs a = { axis, sizes ? 0 : fac_onnx_int(n, "num_outputs", n->nout) };
+        if (sizes && fac_list_is_open(sizes)) a.parts = n->nout; /* one number for each of them */
+        fac_value *y = fac_emit(&fac_op_split, &a, 2, (fac_value *[]){ ins[0], sizes });
+        for (int k = 0; k < n->nout; k++)
+            out[k] = fac_value_other(y, k); /* the file may name fewer than there are parts */
+    }
+    fac_release(list);
 }
 static const fac_onnx_attr names[] = {
     { "axis", NULL }, { "split", NULL }, { "num_outputs", NULL }, { 0 }

@@ -1,3 +1,4 @@
+#include "ops/host_list.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -16,9 +17,9 @@ static bool infer(fac_node *n) {
     fac_contents axes = { 0 };
     if (n->in[1] && !fac_known_numbers(n->in[1], &axes)) {
         int less = fac_host_length(n->in[1]);
+        if (fac_list_is_open(n->in[1])) return fac_rankless(n->out[0], n->in[0]->type.dtype), true;
         if (less < 0 || less > x->n)
-            return fac_fail(n, FAC_E_SHAPE, "the number of axes must be known, and at most %d",
-                            x->n);
+            return fac_fail(n, FAC_E_SHAPE, "axes must be a list of at most %d", x->n);
         for (y.n = 0; y.n < x->n - less; y.n++) y.d[y.n] = fac_symbol(n->graph, NULL);
     } else {
         if (!fac_axes_set(n, &axes, x->n, drop)) return false;

@@ -4,6 +4,7 @@
 #include "ops/constant.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
+#include "ops/host_list.h"
 #include "ops/shape.h"
 #include "ops/spectrum.h"
 
@@ -57,7 +58,7 @@ static bool infer(fac_node *n) {
     if (n->in[WINDOW] && n->in[WINDOW]->type.dims.n != 1)
         return fac_fail(n, FAC_E_SHAPE, "window must have one dim");
     for (int k = STEP; k <= LENGTH; k++)
-        if (n->in[k] && fac_host_length(n->in[k]) != 1)
+        if (n->in[k] && !fac_list_may_have(n->in[k], 1))
             return fac_fail(n, FAC_E_SHAPE, "%s must be one number", in[k].name);
     const int64_t length = length_of(n), step = number_of(n, STEP), size = x->d[x->n - 1];
     fac_contents c;
@@ -180,17 +181,26 @@ static void cost(const fac_node *n, fac_cost *c) {
 
 /* ---- ONNX: signals are B,L,1 or B,L,2, results B,T,K,2 ---- */
 
+/* Of signals that are real or complex, which a run decides, complex ones. */
+static fac_value *pairs_of(fac_value *signal) {
+    fac_value *none = fac_full(fac_shape_of(signal), signal->type.dtype, 0);
+    return fac_slice(fac_concat((fac_value *[]){ signal, none }, 2, 2), 2, 0, 2, 1);
+}
+
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     fac_value *signal = x[0], *window = n->nin > 2 ? x[2] : NULL,
               *length = n->nin > 3 ? x[3] : NULL;
+    const bool onesided = fac_onnx_int(n, "onesided", 1) != 0;
     const fac_dims *d = &signal->type.dims;
-    if (d->n == 3 && d->d[2] == 1) signal = fac_squeeze(signal, fac_shape(2));
-    if (d->n == 3 && d->d[2] == 2) signal = fac_transpose(signal, fac_shape(0, 2, 1));
-    const bool complex = signal->type.dims.n == 3, onesided = fac_onnx_int(n, "onesided", 1) != 0;
-    if (d->n != 2 && !(d->n == 3 && (d->d[2] == 1 || d->d[2] == 2)))
+    const int64_t parts = d->n == 3 ? d->d[2] : 1;
+    const bool real = parts == 1 || (parts < 0 && onesided);
+    if (d->n == 3 && parts < 0 && !onesided) signal = pairs_of(signal);
+    if (d->n == 3 && real) signal = fac_squeeze(signal, fac_shape(2));
+    if (d->n == 3 && !real) signal = fac_transpose(signal, fac_shape(0, 2, 1));
+    if (d->n != 2 && !(d->n == 3 && parts <= 2 && parts))
         y[0] = fac_fail_graph(g, FAC_E_SHAPE, "STFT: the signal must be B,L or B,L,1 or B,L,2");
     else
-        y[0] = fac_transpose(fac_stft(signal, window, x[1], length, onesided && !complex),
+        y[0] = fac_transpose(fac_stft(signal, window, x[1], length, onesided && real),
                              fac_shape(0, 3, 2, 1));
 }
 static const fac_onnx_attr names[] = { { "onesided", NULL }, { 0 } };

@@ -1,3 +1,4 @@
+#include "ops/host_list.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -9,7 +10,7 @@ static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "repeats", FAC_INTS, FAC_H
 static bool infer(fac_node *n) {
     fac_type y = n->in[0]->type;
     fac_contents c;
-    if (fac_host_length(n->in[1]) != y.dims.n)
+    if (!fac_list_may_have(n->in[1], y.dims.n))
         return fac_fail(n, FAC_E_SHAPE, "repeats must have one number for each of %d dims",
                         y.dims.n);
     bool known = fac_known(n->in[1], &c);

@@ -4,6 +4,7 @@
 #include "graph/onnx_write.h"
 #include "op_list.h"
 #include "ops/cost.h"
+#include "ops/host_list.h"
 #include "ops/lines.h"
 #include "ops/order.h"
 #include "ops/shape.h"
@@ -35,8 +36,7 @@ static bool infer(fac_node *n) {
     fac_contents k;
     int axis = fac_lines_axis(n, ((const attrs *)n->attrs)->axis);
     if (axis < 0) return false;
-    if (fac_dims_count(&n->in[1]->type.dims) != 1)
-        return fac_fail(n, FAC_E_SHAPE, "k must be one number");
+    if (!fac_may_be_one(n->in[1])) return fac_fail(n, FAC_E_SHAPE, "k must be one number");
     const bool known = fac_known(n->in[1], &k);
     const int64_t size = x->dims.n ? x->dims.d[axis] : 1;
     if (known && !k.symbolic && k.v[0] < 0)

@@ -1,3 +1,4 @@
+#include "ops/host_list.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -19,7 +20,7 @@ extern const fac_op fac_op_trilu;
 
 static bool infer(fac_node *n) {
     if (n->in[0]->type.dims.n < 2) return fac_fail(n, FAC_E_SHAPE, "x must have at least two dims");
-    if (n->in[1] && fac_dims_count(&n->in[1]->type.dims) != 1)
+    if (n->in[1] && !fac_may_be_one(n->in[1]))
         return fac_fail(n, FAC_E_SHAPE, "k must be one number");
     return fac_infer_same(n);
 }

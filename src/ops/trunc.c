@@ -1,5 +1,6 @@
 #include "ops/define.h"
 #include "ops/map.h"
+#include "ops/map_grad.h"
 #include "ops/onnx_put.h"
 
 #if FAC_INTERFACE
@@ -26,8 +27,9 @@ static const fac_case cases[] = { { "trunc(f32[2,37])", -9, 9, 0 },
 
 const fac_op fac_op_trunc = {
     MAP_OP("trunc", "the next integer towards 0", fac_ports_x, fac_infer_same),
-    .is = FAC_OP_INPLACE | FAC_OP_NO_GRAD,
+    .is = FAC_OP_INPLACE,
     .save = save,
+    .grad = fac_grad_flat,
     .steps = fac_steps_whole,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include "base/memory.h"
 #include "base/error.h"
+#include "ops/host_list.h"
 #include "ops/known.h"
 #include "ops/shape.h"
 
@@ -25,6 +26,7 @@ static bool infer(fac_node *n) {
     fac_contents c;
     const int length = fac_host_length(n->in[0]);
     const bool known = fac_known(n->in[0], &c);
+    if (fac_list_is_open(n->in[0])) return fac_rankless(n->out[0], FAC_F64), true;
     if (length < 0 || length > FAC_DIMS)
         return fac_fail(n, FAC_E_SHAPE, "shape must be a list of at most %d sizes", FAC_DIMS);
     n->out[0]->type = (fac_type){ FAC_F64, { .n = length } };

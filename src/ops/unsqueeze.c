@@ -1,3 +1,4 @@
+#include "ops/host_list.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -13,9 +14,9 @@ static bool infer(fac_node *n) {
     fac_dims y = { 0 };
     fac_contents axes;
     int more = fac_host_length(n->in[1]);
+    if (fac_list_is_open(n->in[1])) return fac_rankless(n->out[0], n->in[0]->type.dtype), true;
     if (more < 0 || x->n + more > FAC_DIMS)
-        return fac_fail(n, FAC_E_SHAPE, "the number of axes must be known, and at most %d",
-                        FAC_DIMS - x->n);
+        return fac_fail(n, FAC_E_SHAPE, "axes must be a list of at most %d", FAC_DIMS - x->n);
     y.n = x->n + more;
     if (!fac_known_numbers(n->in[1], &axes)) {
         for (int k = 0; k < y.n; k++) y.d[k] = fac_symbol(n->graph, NULL);

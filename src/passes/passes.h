@@ -97,7 +97,7 @@ fac_graph *fac_pass_batch_norm(const fac_graph *g);
 fac_graph *fac_pass_sink_views(const fac_graph *g);
 
 /* The same for transposes. */
-fac_graph *fac_pass_sink_turns(const fac_graph *g);
+fac_graph *fac_pass_sink_transposes(const fac_graph *g);
 
 /* Bias, residual add, activation and cast after a convolution or matrix product become its bias
  * port and its body, where accept(self, node) says that a kernel takes it. */

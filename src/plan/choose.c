@@ -74,7 +74,7 @@ typedef struct contest {
     fac_offer offer;
     double least;
     bool lost; /* a solver had no memory for its draft */
-    const fac_turn *turn;
+    const fac_layout_cost *cost;
 } contest;
 
 static bool lies_as(const fac_operand *x, const fac_layout *l) {
@@ -82,7 +82,7 @@ static bool lies_as(const fac_operand *x, const fac_layout *l) {
 }
 
 /* What its first output costs the readers. */
-static double turn_of(const fac_turn *t, const fac_operand *y) {
+static double layout_cost_of(const fac_layout_cost *t, const fac_operand *y) {
     if (t->seconds <= 0) return 0;
     if (t->blocked) return y->layout.block ? 0 : t->seconds;
     return lies_as(y, &t->layout) ? 0 : t->seconds;
@@ -96,7 +96,7 @@ static void enter(contest *c, fac_device *d, const fac_solver *s, int variant,
         c->lost |= o.lost;
         return;
     }
-    if (p->nout) seconds += turn_of(c->turn, &c->trial[p->nin]);
+    if (p->nout) seconds += layout_cost_of(c->cost, &c->trial[p->nin]);
     if (c->best && seconds >= c->least) {
         fac_offer_drop(&o);
         return;
@@ -123,7 +123,7 @@ static bool for_relays(const fac_device *d, const fac_solver *s) {
  * write either. */
 static void enter_all(contest *c, const fac_plan *plan, fac_problem *p, const fac_solver *one,
                       int variant, bool relayed) {
-    const fac_turn *t = c->turn;
+    const fac_layout_cost *t = c->cost;
     const bool again = p->nout && t->seconds > 0 && !t->blocked && !lies_as(&p->out[0], &t->layout);
     const fac_layout given = p->nout ? p->out[0].layout : (fac_layout){ 0 };
     for (int turn = 0; turn <= again; turn++) {
@@ -148,7 +148,7 @@ static void remember(contest *c, const fac_plan *plan, fac_problem *p) {
     if (c->best && c->offer.version != e.version) c->best = NULL;
 }
 
-const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn,
+const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_layout_cost *cost,
                              fac_offer *offer, fac_error *err) {
     fac_operand few[2 * OPERANDS], *many = NULL;
     size_t n = (size_t)p->nin + (size_t)p->nout;
@@ -157,7 +157,7 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
         return NULL;
     }
     fac_operand *const trials = many ? many : few;
-    contest c = { .trial = trials, .best_trial = trials + n, .turn = turn };
+    contest c = { .trial = trials, .best_trial = trials + n, .cost = cost };
     const fac_solver *forced = plan->only ? find(plan->device, plan->only, p->node) : NULL;
     if (forced)
         enter_all(&c, plan, p, forced, 0, false);
@@ -193,7 +193,7 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_tur
 }
 
 void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
-    const fac_turn none = { 0 };
+    const fac_layout_cost none = { 0 };
     const fac_dims *d = &p->out[0].type.dims;
     const fac_layout plain = fac_layout_plain(d),
                      last = d->n > 2 ? fac_layout_channels_last(d) : plain;
@@ -201,7 +201,7 @@ void fac_choose_forms(const fac_plan *plan, fac_problem *p, double best[2]) {
     best[0] = best[1] = INFINITY;
     if ((size_t)p->nin + (size_t)p->nout > OPERANDS) return;
     const fac_solver *forced = plan->only ? find(plan->device, plan->only, p->node) : NULL;
-    contest c = { .trial = few, .best_trial = few + OPERANDS, .turn = &none };
+    contest c = { .trial = few, .best_trial = few + OPERANDS, .cost = &none };
     const bool relayed = is_relayed(plan, p->node);
     if (!relayed) remember(&c, plan, p);
     if (c.best && !forced) forced = c.best;

@@ -75,7 +75,8 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     take(r, p);
     fac_status status = (r->cpu = cpu_of(d, err)) ? FAC_OK : FAC_E_NOMEM;
     const fac_plan one = { .device = r->cpu, .precision = p->precision };
-    if (!status && !(r->solver = fac_choose(&one, &r->problem, &(fac_turn){ 0 }, &r->offer, err)))
+    if (!status &&
+        !(r->solver = fac_choose(&one, &r->problem, &(fac_layout_cost){ 0 }, &r->offer, err)))
         status = FAC_E_UNSUPPORTED;
     if (!status) status = fac_solver_make(r->solver, r->cpu, &r->problem, &r->offer, &r->made, err);
     if (status)

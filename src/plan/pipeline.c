@@ -146,7 +146,7 @@ static const pass passes[] = {
     { "updates", .accepts = fac_pass_updates, .does = "updates of parameters become few steps" },
     { "sink_views", PARTS, .plain = fac_pass_sink_views,
       .does = "views go after what can join a product" },
-    { "sink_turns", PARTS, .plain = fac_pass_sink_turns,
+    { "sink_transposes", PARTS, .plain = fac_pass_sink_transposes,
       .does = "transposes go after what can join a product" },
     { "epilogue", .accepts = fac_pass_epilogue,
       .does = "bias, add and activation join convolutions and products" },

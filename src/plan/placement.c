@@ -55,10 +55,10 @@ void fac_layout_settle(fac_layout *l, const fac_dims *d) {
     *l = plain;
 }
 
-fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_offer *offer,
+fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_layout_cost *cost, fac_offer *offer,
                     const fac_solver **solver) {
     fac_error own = { 0 };
-    *solver = fac_choose(s->plan, q, turn, offer, &own);
+    *solver = fac_choose(s->plan, q, cost, offer, &own);
     if (*solver) return FAC_OK;
     if (s->err) *s->err = own;
     return own.status;
@@ -68,7 +68,7 @@ fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_
 static fac_status pick_copy(fac_scheduler *s, fac_problem *q, fac_offer *offer,
                             const fac_solver **solver) {
     const fac_operand from = q->in[0], to = q->out[0];
-    FAC_TRY(fac_pick(s, q, &(fac_turn){ 0 }, offer, solver));
+    FAC_TRY(fac_pick(s, q, &(fac_layout_cost){ 0 }, offer, solver));
     if (fac_layout_equal(&q->in[0].layout, &from.layout, &from.type.dims) &&
         fac_layout_equal(&q->out[0].layout, &to.layout, &to.type.dims))
         return FAC_OK;

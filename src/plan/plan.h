@@ -215,11 +215,11 @@ void fac_plan_place(fac_plan *plan);          /* arena.c    */
 
 /* What a layout of the first output costs its readers: `seconds` when it is plain and blocked says
  * that they want blocks, or when it is not `layout`. */
-typedef struct fac_turn {
+typedef struct fac_layout_cost {
     double seconds;
     bool blocked;
     fac_layout layout;
-} fac_turn;
+} fac_layout_cost;
 /* prepack.c, once roots have their places: the plans of steps that pack many weights. */
 fac_status fac_plan_packs(fac_plan *plan, fac_error *err);
 
@@ -237,7 +237,7 @@ fac_status fac_plan_make_relays(fac_plan *plan, fac_error *err);
  * are written back. NULL after an error.  offer: zero, or an earlier one, which is dropped; on
  * success the caller's, for fac_solver_make or fac_offer_drop.  The reference kernels are the last
  * resort; only: see fac_program_opts.solver. */
-const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_turn *turn,
+const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_layout_cost *cost,
                              fac_offer *offer, fac_error *err);
 /* The solver that takes what no other takes: the reference kernels, on a device out of sight those
  * of the cpu. */

@@ -122,23 +122,23 @@ static bool wants_blocks(const fac_node *n) {
 
 /* A reorder: for a plain result when most of its readers want blocks, or for one that does not lie
  * as the whole graph would have it. */
-static fac_turn turn_of(const fac_scheduler *s, const fac_node *n) {
+static fac_layout_cost layout_cost_of(const fac_scheduler *s, const fac_node *n) {
     const fac_value *y = n->out[0],
                     *read = y->uses && fac_gathers(y->uses->node) ? y->uses->node->out[0] : y;
     int blocks = 0, plain = (int)y->roots, readers = 0;
     const fac_form form = s->form ? s->form[y->id] : FAC_FORM_ANY;
-    fac_turn turn = { .layout = fac_layout_plain(&y->type.dims) };
-    if (form == FAC_FORM_LAST) turn.layout = fac_layout_channels_last(&y->type.dims);
-    if (form) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
-    if (s->form || y->type.dims.n != 4) return turn;
-    turn.blocked = true;
+    fac_layout_cost cost = { .layout = fac_layout_plain(&y->type.dims) };
+    if (form == FAC_FORM_LAST) cost.layout = fac_layout_channels_last(&y->type.dims);
+    if (form) cost.seconds = fac_reorder_seconds(s->plan->device, &y->type);
+    if (s->form || y->type.dims.n != 4) return cost;
+    cost.blocked = true;
     for (const fac_use *u = read->uses; u; u = u->next) {
         blocks += wants_blocks(u->node);
         readers++;
     }
     plain += readers - blocks;
-    if (blocks > plain) turn.seconds = fac_reorder_seconds(s->plan->device, &y->type);
-    return turn;
+    if (blocks > plain) cost.seconds = fac_reorder_seconds(s->plan->device, &y->type);
+    return cost;
 }
 
 /* A solver, its layouts in q; the first output as a slice of the concat that reads it, at *part, if
@@ -146,20 +146,20 @@ static fac_turn turn_of(const fac_scheduler *s, const fac_node *n) {
 static fac_status choose(fac_scheduler *s, const fac_node *n, fac_problem *q, fac_offer *offer,
                          fac_slot *part, const fac_solver **solver) {
     const fac_value *y = n->out[0];
-    fac_turn turn = turn_of(s, n);
+    fac_layout_cost cost = layout_cost_of(s, n);
     describe(s, n, q);
-    FAC_TRY(fac_pick(s, q, &turn, offer, solver));
+    FAC_TRY(fac_pick(s, q, &cost, offer, solver));
     part->root = -1;
     if (!fac_part_alike(s, y, &q->out[0].layout)) return FAC_OK;
     FAC_TRY(fac_part_slot(s, y, &q->out[0].layout, part));
     describe(s, n, q);
-    q->out[0].layout = turn.layout = part->layout;
-    FAC_TRY(fac_pick(s, q, &turn, offer, solver));
+    q->out[0].layout = cost.layout = part->layout;
+    FAC_TRY(fac_pick(s, q, &cost, offer, solver));
     if (fac_layout_equal(&q->out[0].layout, &part->layout, &y->type.dims)) return FAC_OK;
     part->root = -1;
-    turn = turn_of(s, n);
+    cost = layout_cost_of(s, n);
     describe(s, n, q);
-    return fac_pick(s, q, &turn, offer, solver);
+    return fac_pick(s, q, &cost, offer, solver);
 }
 
 /* The root for output k: a dying input is reused in place, or a new root is made. */

@@ -60,7 +60,7 @@ void fac_root_touch(fac_plan *p, int root, int step);
 
 /* fac_choose with a status of its own: of two reasons, no solver and no memory, the one that it
  * was. */
-fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_turn *turn, fac_offer *offer,
+fac_status fac_pick(fac_scheduler *s, fac_problem *q, const fac_layout_cost *cost, fac_offer *offer,
                     const fac_solver **solver);
 
 int fac_reads_of(const fac_value *v); /* outputs and updates count */

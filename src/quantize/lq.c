@@ -135,8 +135,8 @@ static fac_status fit_rows(const fac_rows *w, int bits, float *to, double *sqnr,
 }
 
 /* The weight as rows: a new constant. */
-static fac_value *turned(fac_calibrator *c, const fac_integer_work *l, fac_graph *to,
-                         const fac_rows *w) {
+static fac_value *transposed(fac_calibrator *c, const fac_integer_work *l, fac_graph *to,
+                             const fac_rows *w) {
     fac_tensor *t = NULL;
     float *at = fac_quantize_tensor(FAC_F32, fac_shape(w->rows, w->terms), &t, &c->wrong);
     if (!at) return NULL;
@@ -153,7 +153,7 @@ static fac_value *weight(fac_calibrator *c, fac_integer_work *l, fac_graph *to, 
     fac_tensor *basis = NULL;
     fac_value *v = NULL;
     if (fac_rows_of(l->node, &rows, &c->wrong)) return NULL;
-    if (has_columns(l->node)) w = turned(c, l, to, &rows);
+    if (has_columns(l->node)) w = transposed(c, l, to, &rows);
     const fac_dims d = fac_shape(c->weight_bits, rows.rows);
     float *at = w ? fac_quantize_tensor(FAC_F32, d, &basis, &c->wrong) : NULL;
     if (at && !fit_rows(&rows, c->weight_bits, at, &l->is.weight_sqnr, &c->wrong)) {

@@ -103,14 +103,15 @@ typedef struct fac_bytes_weight {
     double sqnr;
 } fac_bytes_weight;
 /* The weight of n as it is asked for; least (may be NULL): the smallest scale that row r may have;
- * turned: q is terms by rows. */
+ * transposed: q is terms by rows. */
 fac_status fac_bytes_weight_new(const fac_integers *how, const fac_node *n, const double *least,
-                                bool turned, fac_bytes_weight *to, fac_error *err);
+                                bool transposed, fac_bytes_weight *to, fac_error *err);
 /* byte_weights.c: the weight of n as bytes of scales for each row, dequantized; NULL: err. */
 fac_value *fac_byte_weight(const fac_node *n, fac_graph *to, const char *name, double *sqnr,
                            fac_error *err);
-/* A `linear` of other than two dims, which ONNX has as a product with a weight that is turned. */
-bool fac_is_turned(const fac_node *n);
+/* A `linear` of other than two dims, which ONNX has as a product with a weight that is transposed.
+ */
+bool fac_is_transposed(const fac_node *n);
 void fac_bytes_weight_free(fac_bytes_weight *w);
 /* 10 log10(signal / error); INFINITY where there is no error. */
 double fac_decibels(double signal, double error);

@@ -136,14 +136,14 @@ static fac_status parts_new(fac_calibrator *c, const fac_node *n, parts *p, fac_
         FAC_TRY(fac_tensor_convert(b->tensor, FAC_F32, &p->bias, err));
         FAC_TRY(smallest_scales(fac_tensor_data(p->bias), count, x, &p->least, err));
     }
-    FAC_TRY(fac_bytes_weight_new(&c->how, n, p->least, fac_is_turned(n), &p->w, err));
+    FAC_TRY(fac_bytes_weight_new(&c->how, n, p->least, fac_is_transposed(n), &p->w, err));
     if (!count) return FAC_OK;
     return bias_bytes(fac_tensor_data(p->bias), count, x, &p->w, &p->q, &p->scale, err);
 }
 
 /* Where the channels of a weight are counted. */
 static int64_t axis_of(const fac_node *n) {
-    const bool last = FAC_IS(n, matmul) || fac_is_turned(n) ||
+    const bool last = FAC_IS(n, matmul) || fac_is_transposed(n) ||
                       (FAC_IS(n, gemm) && !((const fac_gemm_opts *)n->attrs)->trans_b);
     return last ? 1 : 0;
 }
@@ -166,7 +166,7 @@ static void emit(fac_integer_work *l, const parts *p, fac_graph *to, fac_value *
         scale = fac_quantize_const(to, p->scale, bias, "scale");
         with[2] = fac_dequantize_linear(q, scale, NULL, &(fac_dequantize_opts){ 0 });
     }
-    if (fac_is_turned(n)) {
+    if (fac_is_transposed(n)) {
         out[0] = fac_matmul(with[0], with[1]);
         if (with[2]) out[0] = fac_add(out[0], with[2]);
         return;

@@ -30,7 +30,9 @@ bool fac_is_weighted(const fac_node *n) {
     return (FAC_IS(n, linear) || FAC_IS(n, matmul)) && n->in[1]->type.dims.n == 2;
 }
 
-bool fac_is_turned(const fac_node *n) { return FAC_IS(n, linear) && n->in[0]->type.dims.n != 2; }
+bool fac_is_transposed(const fac_node *n) {
+    return FAC_IS(n, linear) && n->in[0]->type.dims.n != 2;
+}
 
 fac_status fac_rows_of(const fac_node *n, fac_rows *to, fac_error *err) {
     const fac_dims *d = &n->in[1]->type.dims;
@@ -110,7 +112,7 @@ static fac_status check_finite(const fac_rows *w, const fac_node *n, fac_error *
     return FAC_OK;
 }
 
-static double fill(const fac_integers *how, const fac_rows *w, const float *scale, bool turned,
+static double fill(const fac_integers *how, const fac_rows *w, const float *scale, bool transposed,
                    int8_t *q) {
     const float most = how->reduce_range ? 64 : 127;
     double signal = 0, error = 0;
@@ -120,14 +122,14 @@ static double fill(const fac_integers *how, const fac_rows *w, const float *scal
             const float code = nearbyintf(w->at[at] / scale[r]);
             const float inside = fminf(fmaxf(code, -most), most);
             const double off = (double)w->at[at] - (double)inside * (double)scale[r];
-            q[turned ? k * w->rows + r : at] = (int8_t)inside;
+            q[transposed ? k * w->rows + r : at] = (int8_t)inside;
             signal += (double)w->at[at] * (double)w->at[at];
             error += off * off;
         }
     return fac_decibels(signal, error);
 }
 
-static fac_status build(const fac_integers *how, const fac_rows *w, fac_dims dims, bool turned,
+static fac_status build(const fac_integers *how, const fac_rows *w, fac_dims dims, bool transposed,
                         const double *least, fac_bytes_weight *to, fac_error *err) {
     const fac_dims counts = how->per_tensor ? (fac_dims){ 0 } : fac_shape(w->rows);
     fac_tensor *all;
@@ -138,20 +140,20 @@ static fac_status build(const fac_integers *how, const fac_rows *w, fac_dims dim
     float *part = q ? fac_quantize_tensor(FAC_F32, counts, &to->scale, err) : NULL;
     if (part && fac_quantize_tensor(FAC_I8, counts, &to->zero, err)) {
         memcpy(part, scale, (size_t)fac_dims_count(&counts) * sizeof *part);
-        to->sqnr = fill(how, w, scale, turned, q);
+        to->sqnr = fill(how, w, scale, transposed, q);
     }
     fac_tensor_free(all);
     return to->zero ? FAC_OK : err->status;
 }
 
 fac_status fac_bytes_weight_new(const fac_integers *how, const fac_node *n, const double *least,
-                                bool turned, fac_bytes_weight *to, fac_error *err) {
+                                bool transposed, fac_bytes_weight *to, fac_error *err) {
     fac_rows w;
     *to = (fac_bytes_weight){ 0 };
     FAC_TRY(fac_rows_of(n, &w, err));
-    const fac_dims dims = turned ? fac_shape(w.terms, w.rows) : n->in[1]->type.dims;
+    const fac_dims dims = transposed ? fac_shape(w.terms, w.rows) : n->in[1]->type.dims;
     fac_status status = check_finite(&w, n, err);
-    if (!status) status = build(how, &w, dims, turned, least, to, err);
+    if (!status) status = build(how, &w, dims, transposed, least, to, err);
     fac_rows_free(&w);
     if (status) fac_bytes_weight_free(to);
     return status;

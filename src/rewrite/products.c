@@ -2,10 +2,9 @@
  *   x w + b of two dims is one Gemm;
  *   x w1, x w2, x w3 (queries, keys and values of attention) are slices of x [w1 w2 w3], biases
  *       likewise;
- *   a linear layer of more dims is a product with its turned weights, which baking turns now: ONNX
- *       has no such layer.
- * Sums keep their order of addition where the kernel's order does not depend on the number of
- * columns. */
+ *   a linear layer of more dims is a product with its transposed weights, which baking transposes
+ * now: ONNX has no such layer. Sums keep their order of addition where the kernel's order does not
+ * depend on the number of columns. */
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"

@@ -86,13 +86,13 @@ const char *fac_tile_advice(fac_tiler *t, const fac_tile_row *row, const fac_til
 
 /* ---- tile_matrix.c: matrices that can be taken apart ---- */
 
-/* A matrix of `rows` x `cols`: a value of two dims, cut by slices, or a parameter, cut now. turned:
- * it lies transposed.  Tiles come as they lie: the product is told to turn them. */
+/* A matrix of `rows` x `cols`: a value of two dims, cut by slices, or a parameter, cut now.
+ * transposed: it lies transposed.  Tiles come as they lie: the product transposes them. */
 typedef struct fac_tile_matrix {
     fac_value *v;
     fac_tensor *weight; /* of two dims, borrowed; NULL: v is data of the run */
     const char *name;   /* of the weight */
-    bool turned;
+    bool transposed;
     int64_t rows, cols;
     fac_value **tiles; /* made so far, by row and column of tiles; NULL: see fac_tile_remember */
 } fac_tile_matrix;
@@ -103,12 +103,14 @@ fac_value *fac_tile_part(fac_tiler *t, const fac_tile_matrix *x, int64_t r0, int
                          int64_t c0, int64_t width, size_t slot);
 /* The last two dims (the last one, of a vector) from..to, by one slice at most. */
 fac_value *fac_tile_box(fac_value *v, const int64_t from[2], const int64_t to[2]);
-static inline fac_tile_matrix fac_tile_data(fac_value *v, bool turned) {
+static inline fac_tile_matrix fac_tile_data(fac_value *v, bool transposed) {
     const int64_t *d = v->type.dims.d;
-    return (fac_tile_matrix){ .v = v, .turned = turned, .rows = d[turned], .cols = d[!turned] };
+    return (fac_tile_matrix){
+        .v = v, .transposed = transposed, .rows = d[transposed], .cols = d[!transposed]
+    };
 }
 /* A parameter or constant is cut now, anything else in the run. */
-fac_tile_matrix fac_tile_operand(fac_value *v, bool turned);
+fac_tile_matrix fac_tile_operand(fac_value *v, bool transposed);
 /* Is this a tensor whose contents can be cut now? */
 static inline bool fac_tile_is_weight(const fac_value *v) {
     return (v->leaf == FAC_PARAM || v->leaf == FAC_CONST) && v->tensor;
@@ -159,12 +161,12 @@ typedef struct fac_tile_taps {
     fac_tile_window seen;
     int64_t weight_first, weight_step;
 } fac_tile_taps;
-/* A convolution of x, which holds its padding: weights [rows of all groups, C/groups, ...], turned:
- * [C of all groups, rows, ...]. y N,rows,positions. */
+/* A convolution of x, which holds its padding: weights [rows of all groups, C/groups, ...],
+ * transposed: [C of all groups, rows, ...]. y N,rows,positions. */
 typedef struct fac_tile_sweep {
     int rank;
     int64_t images, groups, rows, depth; /* rows and depth (channels) of a group */
-    bool turned;
+    bool transposed;
     const fac_tile_taps *taps; /* `rank` of them */
     fac_value *x, *w, *b;
 } fac_tile_sweep;

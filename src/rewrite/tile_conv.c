@@ -90,8 +90,8 @@ static view pick(const fac_tile_sweep *c, int64_t group, int64_t one) {
     view v = { .dims = *d };
     int64_t step = 1;
     for (int k = d->n - 1; k >= 0; step *= d->d[k--]) v.strides[k] = step;
-    v.offset = group * (c->turned ? c->depth : c->rows) * v.strides[0];
-    v.dims.d[0] = c->turned ? c->depth : c->rows;
+    v.offset = group * (c->transposed ? c->depth : c->rows) * v.strides[0];
+    v.dims.d[0] = c->transposed ? c->depth : c->rows;
     for (int k = c->rank - 1; k >= 0; k--) {
         const fac_tile_taps *t = &c->taps[k];
         const int64_t count = t->seen.taps, at = one < 0 ? 0 : one % count;
@@ -100,7 +100,7 @@ static view pick(const fac_tile_sweep *c, int64_t group, int64_t one) {
         v.dims.d[2 + k] = one < 0 ? count : 1;
         one = one < 0 ? one : one / count;
     }
-    if (c->turned) {
+    if (c->transposed) {
         const int64_t rows = v.dims.d[1], stride = v.strides[1];
         v.dims.d[1] = v.dims.d[0];
         v.strides[1] = v.strides[0];
@@ -131,7 +131,7 @@ static fac_status cut_weights(const fac_value *w, const view *v, int64_t rows, i
 
 /* The same in the run. */
 static fac_value *slice_weights(const fac_tile_sweep *c, int64_t group, int64_t one) {
-    const int64_t lead = c->turned ? c->depth : c->rows;
+    const int64_t lead = c->transposed ? c->depth : c->rows;
     fac_value *w = c->groups > 1 ? fac_slice(c->w, 0, group * lead, (group + 1) * lead, 1) : c->w;
     for (int k = c->rank - 1; k >= 0; k--) {
         const fac_tile_taps *t = &c->taps[k];
@@ -142,7 +142,7 @@ static fac_value *slice_weights(const fac_tile_sweep *c, int64_t group, int64_t 
             w = fac_slice(w, 2 + k, from, from + (count - 1) * t->weight_step + 1, t->weight_step);
         one = one < 0 ? one : one / t->seen.taps;
     }
-    if (!c->turned) return w;
+    if (!c->transposed) return w;
     fac_dims order = { .n = c->rank + 2, .d = { 1, 0, 2, 3, 4 } };
     return fac_transpose(w, order);
 }

@@ -30,8 +30,8 @@ static fac_graph *body_of(fac_tiler *t, const fac_tile_job *j, int64_t i, int64_
         own.to = body;
         bool good = true;
         for (int64_t s = 0; s < p->parts; s++) {
-            a[s] = fac_tile_data(copy_of(body, "a", s, in[2 * s]), p->a->turned);
-            b[s] = fac_tile_data(copy_of(body, "b", s, in[2 * s + 1]), p->b->turned);
+            a[s] = fac_tile_data(copy_of(body, "a", s, in[2 * s]), p->a->transposed);
+            b[s] = fac_tile_data(copy_of(body, "b", s, in[2 * s + 1]), p->b->transposed);
             good = good && fac_tile_remember(&own, &a[s], 1, j->k.count) &&
                    fac_tile_remember(&own, &b[s], j->k.count, 1);
         }

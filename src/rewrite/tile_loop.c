@@ -50,12 +50,12 @@ static fac_value *stack_of(fac_tiler *t, const fac_tile_matrix *x, const run *r,
     if (x->tiles[slot]) return x->tiles[slot];
     fac_value *v =
         fac_tile_part(t, x, r->start, r->length * r->count, c->start, c->length * c->count, slot);
-    const run *high = x->turned ? c : r;
-    const run *wide = x->turned ? r : c;
+    const run *high = x->transposed ? c : r;
+    const run *wide = x->transposed ? r : c;
     const int64_t width = v->type.dims.d[1];
     const fac_dims apart = fac_shape(high->count, high->length, wide->count, wide->length);
     const int64_t strides[4] = { high->length * width, width, wide->length, 1 };
-    const bool wide_first = along_rows == !x->turned; /* K runs down the matrix as it lies */
+    const bool wide_first = along_rows == !x->transposed; /* K runs down the matrix as it lies */
     static const int orders[2][4] = { { 0, 2, 1, 3 }, { 2, 0, 1, 3 } };
     const int *order = orders[wide_first];
     fac_dims dims = { .n = 4 };
@@ -128,9 +128,10 @@ static fac_value *only_tile(fac_value *stack) {
 
 static fac_value *multiply(const fac_tile_job *j, fac_value *a, fac_value *b, fac_value *sum) {
     const fac_tile_product *p = j->p;
-    return fac_gemm(
-        a, b, sum,
-        &(fac_gemm_opts){ .alpha = p->alpha, .trans_a = p->a->turned, .trans_b = p->b->turned });
+    return fac_gemm(a, b, sum,
+                    &(fac_gemm_opts){ .alpha = p->alpha,
+                                      .trans_a = p->a->transposed,
+                                      .trans_b = p->b->transposed });
 }
 
 static fac_value *add_product(const fac_tile_job *j, fac_graph *g, fac_value *i, int n,
@@ -149,7 +150,7 @@ static fac_value *over_depth(const fac_tile_job *j, fac_graph *g, int n, fac_val
             sum = multiply(j, only_tile(in[k]), only_tile(in[k + 1]), sum);
             continue;
         }
-        const fac_dims y = fac_shape(a->d[1 + j->p->a->turned], b->d[2 - j->p->b->turned]);
+        const fac_dims y = fac_shape(a->d[1 + j->p->a->transposed], b->d[2 - j->p->b->transposed]);
         if (!sum) sum = fac_expand(fac_number(g, in[k]->type.dtype, 0), y);
         sum = loop(j, g, a->d[0], true, 3, (fac_value *[]){ sum, in[k], in[k + 1] }, add_product);
     }

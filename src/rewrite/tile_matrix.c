@@ -5,8 +5,8 @@
 #include "rewrite/tile.h"
 #include "tensor/tensor_internal.h"
 
-fac_tile_matrix fac_tile_operand(fac_value *v, bool turned) {
-    fac_tile_matrix x = fac_tile_data(v, turned);
+fac_tile_matrix fac_tile_operand(fac_value *v, bool transposed) {
+    fac_tile_matrix x = fac_tile_data(v, transposed);
     if (fac_tile_is_weight(v) && v->type.dims.n == 2) {
         x.weight = v->tensor;
         x.name = v->name;
@@ -95,7 +95,7 @@ fac_value *fac_tile_part(fac_tiler *t, const fac_tile_matrix *x, int64_t r0, int
                          int64_t c0, int64_t width, size_t slot) {
     if (x->tiles[slot]) return x->tiles[slot];
     int64_t top = r0, left = c0, h = height, w = width;
-    if (x->turned) {
+    if (x->transposed) {
         top = c0;
         left = r0;
         h = width;

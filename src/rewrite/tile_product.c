@@ -77,7 +77,9 @@ fac_value *fac_tile_one(const fac_tile_job *j, int64_t i, int64_t l) {
     const bool apart =
         !chain || (padded && c); /* c has no zeros after: it is added to what is left of the tile */
     for (int64_t s = 0; s < steps; s++) {
-        fac_gemm_opts o = { .alpha = p->alpha, .trans_a = p->a->turned, .trans_b = p->b->turned };
+        fac_gemm_opts o = { .alpha = p->alpha,
+                            .trans_a = p->a->transposed,
+                            .trans_b = p->b->transposed };
         fac_value *to = !s && !apart ? c : NULL;
         if (chain && s) to = y;
         if (!s && to == c && c) o.beta = p->beta;

@@ -1,5 +1,5 @@
-/* One choice of an answer, whole or what is new of it.  The text of a task only grows, so what was
- * told of it is a number. */
+/* One choice of an answer, whole or the new part of it.  The text of a task only grows, so a number
+ * of bytes says how much of it was sent. */
 #include <string.h>
 #include "base/quote.h"
 #include "serve/reply.h"
@@ -11,29 +11,19 @@ static const char *finish_of(const fac_task *t) {
 
 static const char *words(const fac_task *k) { return k->text.s ? k->text.s : ""; }
 
-/* A task's answer in its parts. */
-typedef struct parts {
-    const char *thought, *text;
-    size_t nthought, ntext; /* bytes that may be told */
-    cJSON *calls;           /* of tools, once the answer is over; NULL: none */
-} parts;
-
-static parts parts_of(const fac_reply *y, const fac_task *k) {
-    const fac_thought at = fac_thought_find(y->thoughts, words(k), k->text.n, k->over);
-    const char *text = words(k) + at.text;
-    const size_t n = k->text.n - at.text;
-    parts p = { words(k) + at.from, text, at.to - at.from, fac_call_text(y->form, text, n), NULL };
-    if (k->over) p.calls = fac_calls_read(y->form, &y->c->wish, text, n, &p.ntext);
-    return p;
-}
-
-bool fac_reply_news(const fac_reply *y, int at) {
+bool fac_reply_look(const fac_reply *y, int at, fac_parts *p) {
     const fac_task *k = &y->c->tasks[at];
     const fac_told *d = &y->told[at];
     if (d->over) return false;
-    if (k->over || (y->chat && !d->role)) return true;
-    const parts p = parts_of(y, k);
-    return p.ntext > d->bytes || p.nthought > d->thought;
+    const fac_thought found = fac_thought_find(y->thoughts, words(k), k->text.n, k->over);
+    const char *text = words(k) + found.text;
+    const size_t n = k->text.n - found.text;
+    *p = (fac_parts){ .thought = words(k) + found.from,
+                      .text = text,
+                      .nthought = found.to - found.from,
+                      .ntext = fac_call_text(y->form, text, n) };
+    if (k->over) p->calls = fac_calls_read(y->form, &y->c->wish, text, n, &p->ntext);
+    return k->over || (y->chat && !d->role) || p->ntext > d->bytes || p->nthought > d->thought;
 }
 
 static void add_calls(const fac_reply *y, fac_text *t, const cJSON *calls, int at, bool delta) {
@@ -66,7 +56,7 @@ static const char *comma(bool *some) {
 }
 
 /* Which was not told yet. */
-static void add_message(const fac_reply *y, fac_text *t, int at, const parts *p, bool delta) {
+static void add_message(const fac_reply *y, fac_text *t, int at, const fac_parts *p, bool delta) {
     const fac_told *d = &y->told[at];
     const size_t n = p->ntext - d->bytes;
     const bool says = n || !delta, thinks = p->nthought > d->thought;
@@ -87,27 +77,27 @@ static void add_message(const fac_reply *y, fac_text *t, int at, const parts *p,
     fac_text_add(t, "}");
 }
 
-void fac_reply_choice(const fac_reply *y, fac_text *t, int at, bool delta) {
+void fac_reply_choice(const fac_reply *y, fac_text *t, int at, fac_parts *p, bool delta) {
     const fac_task *k = &y->c->tasks[at];
     fac_told *d = &y->told[at];
-    parts p = parts_of(y, k);
-    if (p.ntext < d->bytes) p.ntext = d->bytes;
-    if (p.nthought < d->thought) p.nthought = d->thought;
+    if (p->ntext < d->bytes) p->ntext = d->bytes;
+    if (p->nthought < d->thought) p->nthought = d->thought;
     fac_text_print(t, "{\"index\":%d,", at);
     if (y->chat) {
-        add_message(y, t, at, &p, delta);
+        add_message(y, t, at, p, delta);
     } else {
         fac_text_add(t, "\"text\":");
-        fac_text_quote(t, p.text + d->bytes, p.ntext - d->bytes);
+        fac_text_quote(t, p->text + d->bytes, p->ntext - d->bytes);
     }
     fac_reply_records(y, t, k, d);
     if (k->over)
-        fac_text_print(t, ",\"finish_reason\":\"%s\"}", p.calls ? "tool_calls" : finish_of(k));
+        fac_text_print(t, ",\"finish_reason\":\"%s\"}", p->calls ? "tool_calls" : finish_of(k));
     else
         fac_text_add(t, ",\"finish_reason\":null}");
-    cJSON_Delete(p.calls);
+    cJSON_Delete(p->calls);
+    p->calls = NULL;
     d->role = true;
-    d->thought = p.nthought;
-    d->bytes = p.ntext;
+    d->thought = p->nthought;
+    d->bytes = p->ntext;
     d->over = k->over;
 }

@@ -79,8 +79,10 @@ static void send_whole(fac_reply *y, fac_http_request *r) {
     add_head(y, &t, y->chat ? "chat.completion" : "text_completion");
     fac_text_add(&t, ",\"choices\":[");
     for (int k = 0; k < y->c->ntasks; k++) {
+        fac_parts p;
+        if (!fac_reply_look(y, k, &p)) continue;
         if (k) fac_text_add(&t, ",");
-        fac_reply_choice(y, &t, k, false);
+        fac_reply_choice(y, &t, k, &p, false);
     }
     fac_text_add(&t, "]");
     add_usage(y, &t);
@@ -114,17 +116,18 @@ void fac_serve_whole(fac_serve *s, fac_http_request *r, fac_call *c) {
 
 /* ---- streams ---- */
 
-/* What is new becomes events; the lock is held.  False: nothing is. */
+/* New parts of answers become events; the lock is held.  False: there are none. */
 static bool add_events(fac_reply *y) {
     fac_text *t = &y->out;
     bool any = false;
     for (int k = 0; k < y->c->ntasks; k++) {
-        if (!fac_reply_news(y, k)) continue;
+        fac_parts p;
+        if (!fac_reply_look(y, k, &p)) continue;
         any = true;
         fac_text_add(t, "data: ");
         add_head(y, t, y->chat ? "chat.completion.chunk" : "text_completion");
         fac_text_add(t, ",\"choices\":[");
-        fac_reply_choice(y, t, k, true);
+        fac_reply_choice(y, t, k, &p, true);
         fac_text_add(t, y->c->wish.usage ? "],\"usage\":null}\n\n" : "]}\n\n");
     }
     return any;

@@ -26,11 +26,18 @@ typedef struct fac_reply {
     bool ended;
 } fac_reply;
 
+/* A task's answer in its parts.  Text of the task, so they end when its lock is given back. */
+typedef struct fac_parts {
+    const char *thought, *text;
+    size_t nthought, ntext; /* bytes that may be sent */
+    cJSON *calls;           /* of tools, once the answer is over; NULL: none */
+} fac_parts;
+
 /* ---- choice.c ---- */
-/* Whether task `at` has what was not told yet. */
-bool fac_reply_news(const fac_reply *y, int at);
-/* A choice as JSON; delta: what is new of it. */
-void fac_reply_choice(const fac_reply *y, fac_text *t, int at, bool delta);
+/* The parts of task `at`.  False: all of it was sent, and p->calls is not set. */
+bool fac_reply_look(const fac_reply *y, int at, fac_parts *p);
+/* A choice as JSON; delta: only what was not sent yet.  Frees p->calls. */
+void fac_reply_choice(const fac_reply *y, fac_text *t, int at, fac_parts *p, bool delta);
 
 /* ---- records.c ---- */
 /* The log probabilities that were not told yet, or null, as a field. */

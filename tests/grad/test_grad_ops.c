@@ -63,11 +63,43 @@ static void ties_and_corners(void **state) {
     expect(fac_clip(x, zero, one), zero, LIST(1));
     expect(fac_clip(x, one, zero), zero, LIST(5));
     expect(fac_hard_sigmoid(x, 1, 0), x, LIST(0, 0, 1, 0, 0));
-    expect(fac_leaky_relu(x, 0.5), x, LIST(0.5, 1, 1, 1, 1));
+    expect(fac_leaky_relu(x, 0.5), x, LIST(0.5, 0.5, 1, 1, 1));
+    fac_value *low = list(g, LIST(0, 1));
+    expect(fac_elu(low, 2), low, LIST(2, 1));
     expect(fac_pow(x, fac_number(g, FAC_F64, 2)), x, LIST(-6, 0, 1, 2, 6));
     expect(fac_pow(x, zero), x, LIST(0, 0, 0, 0, 0));
     expect(fac_pow(zero, list(g, LIST(0, 1, 2))), zero, LIST(1));
     expect(fac_round(x), x, LIST(0, 0, 0, 0, 0));
+    fac_graph_free(g);
+}
+
+/* As torch decides, too: what jumps has zeros, and NaN counts as above where there is a choice. */
+static void no_numbers(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_value *x = list(g, LIST(NAN, INFINITY, -INFINITY, 0)),
+              *a = list(g, LIST(1, -1, 2.5, 1, 5, -7)),
+              *b = list(g, LIST(-INFINITY, INFINITY, INFINITY, 0, 2, 2));
+    fac_value *(*const flat[])(fac_value *) = { fac_round, fac_floor, fac_ceil, fac_trunc,
+                                                fac_sign };
+    for (size_t k = 0; k < sizeof flat / sizeof *flat; k++) {
+        expect(flat[k](x), x, LIST(0, 0, 0, 0));
+        expect(fac_sub(a, flat[k](a)), a, LIST(1, 1, 1, 1, 1, 1));
+    }
+    expect(fac_relu(x), x, LIST(1, 1, 0, 0));
+    expect(fac_relu6(x), x, LIST(1, 0, 0, 0));
+    expect(fac_abs(x), x, LIST(0, 1, -1, 0));
+    expect(fac_hard_swish(x), x, LIST(1, 1, 0, 0.5));
+    expect(fac_leaky_relu(x, 0.5), x, LIST(0.5, 1, 0.5, 0.5));
+    expect(fac_selu(x, 1, 2), x, LIST(2, 2, 0, 2));
+    expect(fac_mod(a, b), b, LIST(1, 1, 0, -INFINITY, -2, 4));
+    expect(fac_fmod(a, b), b, LIST(0, 0, 0, -INFINITY, -2, 3));
+    expect(fac_nextafter(a, b), a, LIST(1, 1, 1, 1, 1, 1));
+    expect(fac_nextafter(a, a), a, LIST(0, 0, 0, 0, 0, 0));
+    fac_value *zero = list(g, LIST(0, 0, 0));
+    expect(fac_atan2(zero, zero), zero, LIST(0, 0, 0));
+    fac_value *power = list(g, LIST(0, 2, -2));
+    expect(fac_pow(zero, power), power, LIST(0, 0, -INFINITY));
     fac_graph_free(g);
 }
 
@@ -303,10 +335,15 @@ static void embeddings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ties_and_corners),        cmocka_unit_test(means_of_many_in_16_bits),
-        cmocka_unit_test(products_with_zeros),     cmocka_unit_test(many_are_joined),
-        cmocka_unit_test(symbols_give_the_same),   cmocka_unit_test(lost_memory_is_an_error),
-        cmocka_unit_test(a_gradient_is_one_chain), cmocka_unit_test(embeddings),
+        cmocka_unit_test(ties_and_corners),
+        cmocka_unit_test(no_numbers),
+        cmocka_unit_test(means_of_many_in_16_bits),
+        cmocka_unit_test(products_with_zeros),
+        cmocka_unit_test(many_are_joined),
+        cmocka_unit_test(symbols_give_the_same),
+        cmocka_unit_test(lost_memory_is_an_error),
+        cmocka_unit_test(a_gradient_is_one_chain),
+        cmocka_unit_test(embeddings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

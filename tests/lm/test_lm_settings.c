@@ -26,7 +26,7 @@ static void settings_that_cannot_be(void **state) {
     refused(of_llama, LLAMA(",\"rope_scaling\":{\"type\":\"longrope\"}"), "of phi3, not of llama");
     refused(of_llama, LLAMA(",\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}"), "factor is 0");
     refused(of_llama, LLAMA(",\"rope_theta\":-1"), "base of rotary angles is -1");
-    refused(of_llama, LLAMA(",\"partial_rotary_factor\":-1"), "-1 of it turned");
+    refused(of_llama, LLAMA(",\"partial_rotary_factor\":-1"), "-1 of it rotated");
     refused(of_llama, LLAMA(",\"sliding_window\":-5"), "attention window");
     refused(of_llama, LLAMA3("-2", "1.0", "16"), "factor is -2");
     refused(of_llama, LLAMA3("8", "0", "16"), "low_freq_factor is 0");

@@ -231,8 +231,43 @@ static int close_device(void **state) {
     return 0;
 }
 
+/* ---- more parts than a graph knows numbers of a list ---- */
+
+static void many_parts(void **state) {
+    (void)state;
+    enum { PARTS = 18, ALL = 24 };
+    static const int64_t sizes[PARTS] = { 1, 2, 0, 1, 1, 1, 3, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1, 3 };
+    float x[ALL], want[ALL];
+    char outs[8 * PARTS] = "", ins[8 * PARTS] = "";
+    int at = 0, to = ALL;
+    for (int k = 0; k < ALL; k++) x[k] = (float)k;
+    for (int k = 0; k < PARTS; k++) { /* the parts in the opposite order */
+        snprintf(outs + strlen(outs), sizeof outs - strlen(outs), "%sp%d", k ? "," : "", k);
+        snprintf(ins + strlen(ins), sizeof ins - strlen(ins), "%sp%d", k ? "," : "", PARTS - 1 - k);
+        to -= (int)sizes[k];
+        for (int i = 0; i < (int)sizes[k]; i++) want[to + i] = x[at++];
+    }
+    for (int named = 0; named < 2; named++) {
+        bytes g = { 0 }, back = node("Concat", ins, "y");
+        in(&g, "x", named ? "N" : "24");
+        ints(&g, "sizes", "18", sizes, PARTS);
+        add(&g, node("Split", "x,sizes", outs));
+        w_attr_int(&back, "axis", 0);
+        add(&g, back);
+        out(&g, "y");
+        gives(load(g), fac_shape(ALL), x, want, ALL);
+    }
+    bytes g = { 0 };
+    in(&g, "x", "23");
+    ints(&g, "sizes", "18", sizes, PARTS);
+    add(&g, node("Split", "x,sizes", outs));
+    out(&g, "p0");
+    refuses(g, FAC_E_SHAPE, "18 sizes, 24 together, do not fit x");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(old_broadcasting),
+                                        cmocka_unit_test(many_parts),
                                         cmocka_unit_test(old_slopes),
                                         cmocka_unit_test(windows_on_every_side),
                                         cmocka_unit_test(random_numbers_lie_right),

@@ -12,7 +12,7 @@ static fac_graph *gelu(const fac_graph *g) { return fac_pass_gelu(g); }
 static fac_graph *attention(const fac_graph *g) { return fac_pass_attention(g, take, NULL); }
 static fac_graph *slices(const fac_graph *g) { return fac_pass_gather_slices(g); }
 static fac_graph *sink(const fac_graph *g) { return fac_pass_sink_views(g); }
-static fac_graph *turns(const fac_graph *g) { return fac_pass_sink_turns(g); }
+static fac_graph *transposes(const fac_graph *g) { return fac_pass_sink_transposes(g); }
 static fac_graph *epilogue(const fac_graph *g) { return fac_pass_epilogue(g, take, NULL); }
 static fac_graph *products(const fac_graph *g) { return fac_pass_sibling_products(g, take, NULL); }
 static fac_graph *norms(const fac_graph *g) { return fac_pass_norm_casts(g, take, NULL); }
@@ -231,25 +231,25 @@ static const form forms[] = {
       "input x f32[7,5]\nparam w f32[5,6]\nparam c f32[7,1]\np = matmul(x, w)\na = reshape(p, "
       "i64{1,7,6})\ny = add(a, c)\noutput y = y\n",
       { { "add", 1 } } },
-    { "a factor and a residual after a turned product",
-      { turns, epilogue },
+    { "a factor and a residual after a transposed product",
+      { transposes, epilogue },
       1e-5,
       TURNED "param s f32[6,1,1]\ninput r f32[2,6,3,4]\nz = neg(r)\nm = mul(s, t)\ny = add(m, "
              "z)\noutput y = y\n",
       { { "mul", 0 }, { "add", 0 }, { "transpose", 2 } } },
-    { "a residual that is turned, too",
-      { turns, epilogue },
+    { "a residual that is transposed, too",
+      { transposes, epilogue },
       1e-5,
       TURNED "input r f32[2,3,4,6]\nz = neg(r)\nq = transpose(z) perm=0,3,1,2\nm = tanh(t)\n"
              "y = add(q, m)\noutput y = y\n",
       { { "tanh", 0 }, { "add", 0 }, { "transpose", 1 } } },
-    { "a factor of lines after a turned product",
-      { turns, epilogue },
+    { "a factor of lines after a transposed product",
+      { transposes, epilogue },
       1e-5,
       TURNED "param s f32[3,1]\ny = mul(s, t)\noutput y = y\n",
       { { "mul", 1 }, { "transpose", 1 } } },
-    { "a turned product that is read elsewhere",
-      { turns, epilogue },
+    { "a transposed product that is read elsewhere",
+      { transposes, epilogue },
       1e-5,
       TURNED "param s f32[6,1,1]\ny = mul(s, t)\noutput y = y\noutput t = t\n",
       { { "mul", 1 } } },
@@ -298,47 +298,47 @@ static const form forms[] = {
 };
 
 /* Results: cases of attention_step, and texts of language models (tests/lm). */
-#define STEP(rows, turns, keys)                                                                    \
+#define STEP(rows, rotations, keys)                                                                \
     "input q f32[1," rows ",8]\ninput k f32[1," rows ",4]\ninput v f32[1," rows ",4]\n"            \
     "input at i64[1]\ninput n i64[1]\ninput p i64[1," rows                                         \
     "]\nparam c f32[9,2]\nparam s f32[9,2]\n"                                                      \
-    "param a f32[1,1,9,4]\nparam b f32[1,1,9,4]\n" turns "r = reshape(" keys ", i64{1," rows       \
+    "param a f32[1,1,9,4]\nparam b f32[1,1,9,4]\n" rotations "r = reshape(" keys ", i64{1," rows   \
     ",1,4})\nt = transpose(r) perm=0,2,1,3\nw = reshape(v, i64{1," rows                            \
     ",1,4})\nu = transpose(w) perm=0,2,1,3\nx = cache_write(a, t, at)\nz = cache_write(b, u, "     \
     "at)\n"
-#define TURNS "e = rotary(q, c, s, p) heads=2\nf = rotary(k, c, s, p) heads=1\n"
+#define ROTATIONS "e = rotary(q, c, s, p) heads=2\nf = rotary(k, c, s, p) heads=1\n"
 #define ATTENDS(q)                                                                                 \
     "y = attention(" q ", x, z, -, -, -, n) causal q_heads=2\noutput y = y\noutput x = x\n"
 static const form steps[] = {
-    { "a step, turned",
+    { "a step, rotated",
       { decoding },
       0,
-      STEP("1", TURNS, "f") ATTENDS("e"),
+      STEP("1", ROTATIONS, "f") ATTENDS("e"),
       { { "attention_step", 1 }, { "attention", 0 }, { "rotary", 0 }, { "cache_write", 0 } } },
-    { "a step without turns",
+    { "a step without rotation",
       { decoding },
       0,
       STEP("1", "", "k") ATTENDS("q"),
       { { "attention_step", 1 }, { "cache_write", 0 } } },
-    { "only the query is turned",
+    { "only the query is rotated",
       { decoding },
       0,
-      STEP("1", TURNS, "k") ATTENDS("e"),
+      STEP("1", ROTATIONS, "k") ATTENDS("e"),
       { { "attention_step", 0 }, { "attention", 1 } } },
     { "several rows",
       { decoding },
       0,
-      STEP("2", TURNS, "f") ATTENDS("e"),
+      STEP("2", ROTATIONS, "f") ATTENDS("e"),
       { { "attention_step", 0 }, { "rotary", 2 } } },
     { "a cache that another node reads",
       { decoding },
       0,
-      STEP("1", TURNS, "f") ATTENDS("e") "o = mul(x, 2)\noutput o = o\n",
+      STEP("1", ROTATIONS, "f") ATTENDS("e") "o = mul(x, 2)\noutput o = o\n",
       { { "attention_step", 0 }, { "cache_write", 2 } } },
     { "all keys count",
       { decoding },
       0,
-      STEP("1", TURNS, "f") "y = attention(e, x, z) causal q_heads=2\noutput y = y\n",
+      STEP("1", ROTATIONS, "f") "y = attention(e, x, z) causal q_heads=2\noutput y = y\n",
       { { "attention_step", 0 }, { "attention", 1 } } },
 };
 

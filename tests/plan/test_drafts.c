@@ -91,11 +91,11 @@ static void the_planner_drops_what_it_does_not_take(void **state) {
         drops = 0;
         refuses = k == 1;
         loses = k == 2;
-        const fac_solver *s = fac_choose(&plan, &p, &(fac_turn){ 0 }, &out, &err);
+        const fac_solver *s = fac_choose(&plan, &p, &(fac_layout_cost){ 0 }, &out, &err);
         if (k == 0) { /* the second of equal estimates is dropped, then the first by its owner */
             assert_ptr_equal(s, &drafter);
             assert_int_equal(drops, 1);
-            assert_non_null(fac_choose(&plan, &p, &(fac_turn){ 0 }, &out, &err));
+            assert_non_null(fac_choose(&plan, &p, &(fac_layout_cost){ 0 }, &out, &err));
             assert_int_equal(drops, 3);
         } else if (k == 1) {
             assert_ptr_equal(s, fac_last_solver(d));

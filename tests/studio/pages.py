@@ -144,7 +144,7 @@ def runs(b, studio):
 
 
 def take(b, file):
-    """A click on a file of "Take it along" gives one."""
+    """A click on a file of "Export" gives one."""
     b.js("window.made ||= URL.createObjectURL; window.taken = 0; URL.createObjectURL = blob => { window.taken = blob.size; return window.made.call(URL, blob); }")
     b.js(f"document.querySelector('[data-file=\"{file}\"]').click()")
     b.wait("window.taken > 100")
@@ -181,7 +181,7 @@ def sandbox(b, studio):
     b.wait(drawn("#map-f", 20))     # of two numbers
     surfaces(b)
     b.js(f"{tab}('gradients')")
-    b.wait(f"{said}.includes('All gradients are there')")
+    b.wait(f"{said}.includes('All gradients are computed')")
     assert b.js("[...document.querySelectorAll('tbody tr')].some(r => /^x.*22$/.test(r.textContent))"), "d/dx of (x*x)*y + 10*x at 2, 3"
     b.js("document.querySelector('#forward').click(); document.querySelector('#backward').click()")
     b.wait(f"{said}.includes('Backwards through add')")
@@ -215,7 +215,7 @@ def draw_seven(b):
     for px, py in at:
         b.call("Input.dispatchMouseEvent", type="mouseMoved", x=px, y=py, button="left", buttons=1)
     b.call("Input.dispatchMouseEvent", type="mouseReleased", x=at[-1][0], y=at[-1][1], button="left", clickCount=1)
-    b.wait("document.querySelector('#said').textContent.includes('of what is drawn')")
+    b.wait("document.querySelector('#said').textContent.includes('(your drawing)')")
     b.wait(drawn("#pad", 3))
 
 

@@ -227,5 +227,5 @@ with tempfile.TemporaryDirectory() as where:
     heard(a_model(where), where)
 with Studio(facula, "zoo:lenet") as studio:
     page = Page(studio, "sound")
-    page.wait(lambda s: "a model that hears" in s["deaf"], kind=1)
+    page.wait(lambda s: "a model for sounds" in s["deaf"], kind=1)
 print("ok: columns, microphone, hostile sounds, a model")

@@ -21,7 +21,8 @@
 #include "backends/layout_copy.h"
 #include "ref/ref.h"
 
-static bool check_nan;     /* some elements of input 0 are NaN */
+static bool check_nan; /* some elements of input check_nan_in are NaN */
+static int check_nan_in;
 static bool check_largest; /* relative to the largest sum of |x| |w|, not to that of the element */
 static float check_tolerance = 1e-6f; /* of 1 + that sum */
 static int check_variant;             /* of the solver; 0: what its estimates choose */
@@ -80,8 +81,10 @@ static inline const check_known *check_reference(const fac_node *node, const fac
                                                  uint64_t seed) {
     fac_error err = { 0 };
     const fac_type type = node->out[0]->type;
-    fac_hash key =
-        fac_node_hash(fac_node_hash(fac_hash_int(fac_hash_start(seed), check_nan), node), bare);
+    fac_hash key = fac_node_hash(
+        fac_node_hash(
+            fac_hash_int(fac_hash_start(seed), check_nan ? 1 + (uint64_t)check_nan_in : 0), node),
+        bare);
     for (int i = 0; i < node->nin; i++) {
         const fac_dims *d = node->in[i] ? &node->in[i]->type.dims : NULL;
         key = fac_hash_int(key, d ? (uint64_t)d->n : UINT64_MAX);
@@ -127,7 +130,7 @@ static inline bool check_solver(fac_device *device, const char *solver, const fa
         size_t n = (size_t)fac_dims_count(&t.dims);
         float *x = malloc(n * 4), *size = malloc(n * 4);
         fac_random_fill(seed, (uint64_t)i, -1, 1, n, x);
-        for (size_t k = seed % 17; check_nan && i == 0 && k < n; k += 17) x[k] = NAN;
+        for (size_t k = seed % 17; check_nan && i == check_nan_in && k < n; k += 17) x[k] = NAN;
         for (size_t k = 0; k < n; k++) size[k] = isnan(x[k]) ? 0 : fabsf(x[k]);
         host[i] = (fac_host){ t, x, NULL }, sizes[i] = (fac_host){ t, size, NULL };
     }

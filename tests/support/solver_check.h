@@ -42,6 +42,7 @@ typedef struct check {
     bool all_out;          /* outputs that may be absent are there                      */
     bool in_place;         /* output 0 over input 0 where type and layout allow         */
     bool past;             /* as on a machine without caches: all that can goes past them */
+    int nan_in;            /* > 0: some elements of this input are NaN                    */
 } check;
 
 static inline uint64_t check_random(check *c) {
@@ -165,6 +166,14 @@ static inline void check_fill(check *c, const fac_type *t, void *to) {
     c->seed++;
 }
 
+/* NaN at every 17th place. */
+static inline void check_spoil(const fac_type *t, void *to) {
+    const double none = NAN;
+    const size_t size = (size_t)fac_dtype_get(t->dtype)->block_bytes;
+    for (int64_t e = 0; e < fac_dims_count(&t->dims); e += 17)
+        fac_convert(t->dtype, (char *)to + (size_t)e * size, FAC_F64, &none, 1);
+}
+
 static inline void check_equal(const check *c, const fac_type *t, const void *got, const void *want,
                                const char *what) {
     int64_t n = fac_dims_count(&t->dims);
@@ -244,6 +253,7 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
                 as.hi = (double)(c->index - 1);
             }
             check_fill(&as, &in[i].type, hin[i].data);
+            if (i && i == c->nan_in) check_spoil(&in[i].type, hin[i].data);
             c->seed = as.seed;
         }
         bin[i] = fac_layout_bytes(&in[i].layout, &in[i].type);

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import elementwise as f
-from .._facula import Tensor
+from .._facula import Tensor, apply
 from ..create import as_tensor, zeros_like
+from ..dtypes import bool_
 from ..promote import cast
 
 _Unary = Callable[[Any], Tensor]
@@ -22,6 +23,12 @@ def _one(name: str, function: Any) -> _Unary:
     return call
 
 
+def _sign(x: Any) -> Tensor:
+    """-1, 0 or 1; NaN stays."""
+    t = as_tensor(x)
+    return t if t.dtype is bool_ else apply("sign", None, 0, t)
+
+
 def _two(name: str, function: Any) -> _Binary:
     def call(x1: Any, x2: Any, /) -> Tensor:
         y: Tensor = function(x1, x2)
@@ -31,7 +38,7 @@ def _two(name: str, function: Any) -> _Binary:
     return call
 
 
-abs, negative, square, sign = _one("abs", f.abs), _one("negative", f.neg), _one("square", f.square), _one("sign", f.sign)
+abs, negative, square, sign = _one("abs", f.abs), _one("negative", f.neg), _one("square", f.square), _one("sign", _sign)
 exp, expm1, log, log1p = _one("exp", f.exp), _one("expm1", f.expm1), _one("log", f.log), _one("log1p", f.log1p)
 log2, log10, sqrt = _one("log2", f.log2), _one("log10", f.log10), _one("sqrt", f.sqrt)
 sin, cos, tan = _one("sin", f.sin), _one("cos", f.cos), _one("tan", f.tan)

@@ -60,6 +60,18 @@ def test_the_harness_finds_a_wrong_row():
     assert [w[0] for w in mode.wrong] == ["sigmoid"]
 
 
+@pytest.mark.parametrize("name", ["relu", "relu6", "hardtanh", "hardswish", "leaky_relu", "elu", "selu", "sign", "abs"])
+def test_no_number_has_torchs_slope(name):
+    """NaN passes activations, and gradients pass where it did."""
+    f = getattr(F, name, None) or getattr(torch, name)
+    at = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0, -1.0, 6.0, 3.0, -3.0]
+    xs = [torch.tensor(at, requires_grad=True) for _ in range(2)]
+    for x, g in zip(xs, (f, compiled(lambda x: f(x) * 1.0))):
+        g(x).backward(torch.full((len(at),), 2.0))
+    torch.testing.assert_close(xs[1].grad, xs[0].grad, equal_nan=True)
+    torch.testing.assert_close(compiled(f)(xs[1].detach()), f(xs[0].detach()), equal_nan=True)
+
+
 # ---- networks --------------------------------------------------------------------------------------------------
 
 

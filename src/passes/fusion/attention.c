@@ -91,7 +91,7 @@ static fac_both without_guard(fac_both v, int *readers) {
 enum { MASKS = 4, DEPTH = 8 };
 
 typedef struct parts {
-    fac_both q, k_turned;
+    fac_both q, k_transposed;
     fac_value *mask[MASKS]; /* what is added to the scores; one of bools is alone */
     int masks;
     int64_t sequences; /* of the batch that masks of five dims have as their second one; 0: none */
@@ -106,7 +106,7 @@ static bool find_product(fac_both scores, parts *p) {
     const fac_both s = without_factors(without_cast(wide, p->dtype, FAC_F32), true, &p->scale);
     if (!fac_both_made_by(s, &fac_op_matmul) || !fac_used_once(s.was)) return false;
     p->q = without_wide_factors(without_factors(fac_both_in(s, 0), false, &p->scale), &p->scale);
-    p->k_turned =
+    p->k_transposed =
         without_wide_factors(without_factors(fac_both_in(s, 1), false, &p->scale), &p->scale);
     return true;
 }
@@ -230,20 +230,20 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (fac_axis(fac_attr_int(weights.now->node, "axis", -1), rank) != rank - 1 ||
         !find_scores(fac_both_in(weights, 0), DEPTH, &p))
         return false;
-    if (p.q.now->type.dtype != p.dtype || p.k_turned.now->type.dtype != p.dtype ||
+    if (p.q.now->type.dtype != p.dtype || p.k_transposed.now->type.dtype != p.dtype ||
         (p.sequences && rank != 4) || !one_mask(&p, &in[0]->type.dims, &mask))
         return false;
-    fac_value *q = p.q.now, *turned = p.k_turned.now;
+    fac_value *q = p.q.now, *transposed = p.k_transposed.now;
     const fac_dims *d = &in[0]->type.dims;
-    if (q->type.dims.n != rank || turned->type.dims.n != rank || q->type.dims.d[0] != d->d[0] ||
-        turned->type.dims.d[0] != d->d[0])
+    if (q->type.dims.n != rank || transposed->type.dims.n != rank || q->type.dims.d[0] != d->d[0] ||
+        transposed->type.dims.d[0] != d->d[0])
         return false;
-    if (rank == 4 && (q->type.dims.d[1] != d->d[1] || turned->type.dims.d[1] != d->d[1] ||
+    if (rank == 4 && (q->type.dims.d[1] != d->d[1] || transposed->type.dims.d[1] != d->d[1] ||
                       in[1]->type.dims.d[1] != d->d[1]))
         return false;
     if (in[1]->type.dims.d[0] != d->d[0]) return false;
-    fac_value *k = rank == 3 ? fac_transpose(turned, fac_shape(0, 2, 1))
-                             : fac_transpose(turned, fac_shape(0, 1, 3, 2));
+    fac_value *k = rank == 3 ? fac_transpose(transposed, fac_shape(0, 2, 1))
+                             : fac_transpose(transposed, fac_shape(0, 1, 3, 2));
     const fac_attention_opts o = { .scale = p.scale };
     fac_value *y = fac_attention(with_heads(q, rank), with_heads(k, rank), with_heads(in[1], rank),
                                  with_heads(mask, rank), NULL, NULL, NULL, &o);

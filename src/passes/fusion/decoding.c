@@ -1,4 +1,4 @@
-/* A step of decoding becomes one node: query and key of one new row are turned by their position,
+/* A step of decoding becomes one node: query and key of one new row are rotated by their position,
  * key and value are written into caches, and attention reads these.
  *   k' = cache_write(k, rotary(a), at), v' = cache_write(v, b, at),
  *   y = attention(rotary(q), k', v', lengths) causal        ->   k', v', y = attention_step(...)
@@ -41,12 +41,12 @@ static fac_value *before_views(fac_value *v) {
     return v;
 }
 
-/* The node that turns v; NULL: none does. */
-static fac_node *turn_of(const fac_value *v) {
+/* The node that rotates v; NULL: none does. */
+static fac_node *rotary_of(const fac_value *v) {
     return used_once(v) && v->node && FAC_IS(v->node, rotary) ? v->node : NULL;
 }
 
-static bool turn_alike(const fac_node *a, const fac_node *b, int64_t groups) {
+static bool rotated_alike(const fac_node *a, const fac_node *b, int64_t groups) {
     const fac_rotary_opts *o = a->attrs, *p = b->attrs;
     const bool flat = b->in[X]->type.dims.n == 3;
     if (o->width != p->width || o->interleaved != p->interleaved) return false;
@@ -69,13 +69,14 @@ static bool is_step(const fac_node *n) {
     return n->out[0]->time == FAC_RUN && q->d[q->n == 4 ? 2 : 1] == 1;
 }
 
-static void settle_turns(fac_value **in, int64_t groups, fac_attention_step_opts *o, bool *fits) {
-    fac_node *of_q = turn_of(in[STEP_Q]);
+static void settle_rotations(fac_value **in, int64_t groups, fac_attention_step_opts *o,
+                             bool *fits) {
+    fac_node *of_q = rotary_of(in[STEP_Q]);
     fac_value *rows = before_views(in[STEP_K]);
-    fac_node *of_k = turn_of(rows);
+    fac_node *of_k = rotary_of(rows);
     *fits = true;
     if (!of_q) return;
-    *fits = of_k && turn_alike(of_q, of_k, groups);
+    *fits = of_k && rotated_alike(of_q, of_k, groups);
     if (!*fits) return;
     const fac_rotary_opts *how = of_q->attrs;
     o->width = how->width;
@@ -96,7 +97,7 @@ static void visit(fac_graph *to, fac_node *n, const fac_judge *by) {
     fac_value *in[STEP_INPUTS] = { keys->in[0], values->in[0], keys->in[2],   n->in[Q],
                                    keys->in[1], values->in[1], n->in[LENGTHS] };
     bool fits;
-    settle_turns(in, keys->in[0]->type.dims.d[1], &o, &fits);
+    settle_rotations(in, keys->in[0]->type.dims.d[1], &o, &fits);
     if (!fits) return;
     fac_value *first = fac_emit(&fac_op_attention_step, &o, STEP_INPUTS, in);
     /* where it is not taken nothing reads it: the sweep takes it away */

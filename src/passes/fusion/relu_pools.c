@@ -1,6 +1,6 @@
 /* The gradient of a max pool after relu is masked by what relu made, which is what the pool read:
  *
- *     where(y > 0, max_pool2d_grad(y, dy), 0)     y = relu(..)
+ *     where(y <= 0, 0, max_pool2d_grad(y, dy))     y = relu(..)
  *
  * Where a kernel looks for the maxima anyway it leaves out those that are not above 0
  * (max_pool2d_relu_grad): y and the gradient are read once less, and a batch norm after has no
@@ -19,12 +19,12 @@ static bool is_zero(const fac_value *v) {
 }
 
 static void fuse(fac_node *n, fac_accept *accept, void *self) {
-    const fac_node *test = n->in[0]->node, *pool = n->in[1]->node;
-    if (!FAC_IS(test, greater) || !FAC_IS(pool, max_pool2d_grad) || pool->body[0]) return;
-    if (pool->in[0] != test->in[0] || !is_zero(test->in[1]) || !is_zero(n->in[2]) ||
-        !fac_used_once(n->in[1]))
+    const fac_node *test = n->in[0]->node, *pool = n->in[2]->node;
+    if (!FAC_IS(test, less_or_equal) || !FAC_IS(pool, max_pool2d_grad) || pool->body[0]) return;
+    if (pool->in[0] != test->in[0] || !is_zero(test->in[1]) || !is_zero(n->in[1]) ||
+        !fac_used_once(n->in[2]))
         return;
-    const fac_type *dx = &n->in[1]->type, *to = &n->out[0]->type;
+    const fac_type *dx = &n->in[2]->type, *to = &n->out[0]->type;
     if (dx->dtype != to->dtype || !fac_dims_equal(&dx->dims, &to->dims)) return;
     fac_value *y = fac_emit(&fac_op_max_pool2d_relu_grad, pool->attrs, 2, pool->in);
     if (!y->node || !accept(self, y->node)) return; /* nothing reads it: the sweep takes it away */

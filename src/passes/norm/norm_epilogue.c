@@ -79,7 +79,7 @@ static void fuse(fac_graph *g, fac_node *n, fac_accept *accept, void *self) {
     fac_replace(act ? act->out[0] : last, y);
 }
 
-/* What a value is masked by: where(y > lo, where(y < hi, dy, 0), 0), each of them once or not at
+/* What a value is masked by: where(y <= lo, 0, where(y >= hi, 0, dy)), each of them once or not at
  * all. */
 typedef struct mask {
     fac_value *dy, *y;
@@ -91,14 +91,14 @@ static bool read_mask(fac_value *v, mask *m) {
     while (m->dy->node && FAC_IS(m->dy->node, where) && fac_used_once(m->dy)) {
         const fac_node *n = m->dy->node, *test = n->in[0]->node;
         double zero, limit;
-        const bool above = FAC_IS(test, greater), below = FAC_IS(test, less);
-        if ((!above && !below) || !fac_scalar_known(n->in[2], &zero) || zero != 0 ||
+        const bool above = FAC_IS(test, less_or_equal), below = FAC_IS(test, greater_or_equal);
+        if ((!above && !below) || !fac_scalar_known(n->in[1], &zero) || zero != 0 ||
             !fac_scalar_known(test->in[1], &limit))
             break;
         if ((m->y && m->y != test->in[0]) ||
             !fac_dims_equal(&test->in[0]->type.dims, &v->type.dims))
             break;
-        if (!fac_dims_equal(&n->in[1]->type.dims, &v->type.dims) ||
+        if (!fac_dims_equal(&n->in[2]->type.dims, &v->type.dims) ||
             test->in[0]->type.dtype != v->type.dtype)
             break;
         if (above)
@@ -106,7 +106,7 @@ static bool read_mask(fac_value *v, mask *m) {
         else
             m->hi = fmin(m->hi, limit);
         m->y = test->in[0];
-        m->dy = n->in[1];
+        m->dy = n->in[2];
     }
     return m->y != NULL;
 }

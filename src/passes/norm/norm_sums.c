@@ -48,10 +48,11 @@ static bool read_epilogue(const fac_node *conv, epilogue *e) {
     double zero;
     if (FAC_IS(v->node, where)) {
         const fac_node *n = v->node, *test = n->in[0]->node;
-        if (!FAC_IS(test, greater) || !fac_const_number(n->in[2], &zero) || zero != 0) return false;
+        if (!FAC_IS(test, less_or_equal) || !fac_const_number(n->in[1], &zero) || zero != 0)
+            return false;
         if (!fac_const_number(test->in[1], &e->lo) || !(e->y = operand_of(conv, test->in[0])))
             return false;
-        v = n->in[1];
+        v = n->in[2];
     }
     if (FAC_IS(v->node, add)) {
         const fac_node *n = v->node;

@@ -152,15 +152,15 @@ static fac_value *conv(const fac_node *n, const bytes *y) {
     return fac_qlinear_conv(x.q, w.q, b, &s, n->attrs);
 }
 
-static fac_value *product(fac_value *a, fac_value *b, fac_value *bias, bool turned,
+static fac_value *product(fac_value *a, fac_value *b, fac_value *bias, bool transposed,
                           const bytes *y) {
     bytes x, w;
     fac_value *c;
     const int rank = b->type.dims.n;
     if (a->type.dims.n < 2 || rank < 2 || !fac_coded_whole(a, &x)) return NULL;
-    if (!opened_along(b, turned ? 0 : rank - 1, &w) || !bias_of(bias, &x, &w, &c)) return NULL;
+    if (!opened_along(b, transposed ? 0 : rank - 1, &w) || !bias_of(bias, &x, &w, &c)) return NULL;
     const fac_qlinear_scales s = scales(&x, &w, y);
-    fac_value *q = turned ? fac_transpose(w.q, fac_shape(1, 0)) : w.q;
+    fac_value *q = transposed ? fac_transpose(w.q, fac_shape(1, 0)) : w.q;
     return fac_qlinear_matmul(x.q, q, c, &s);
 }
 

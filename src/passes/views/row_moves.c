@@ -285,17 +285,17 @@ static bool move_rows(chain *c, int which) {
 }
 
 /* How many ops of the chain cannot be views, from the root in its own order. */
-static int copies_of(const chain *c, bool *turned) {
+static int copies_of(const chain *c, bool *transposed) {
     fac_layout at[CHAIN];
     int copies = 0;
-    *turned = false;
+    *transposed = false;
     for (int k = c->n - 1; k >= 0; k--) {
         const fac_node *n = c->of[k]->node;
         const fac_value *x = n->in[0];
         fac_layout from = fac_layout_plain(&x->type.dims);
         for (int j = k + 1; j < c->n; j++)
             if (c->of[j] == x) from = at[j];
-        if (x == c->root && FAC_IS(n, transpose)) *turned = true;
+        if (x == c->root && FAC_IS(n, transpose)) *transposed = true;
         if (n->op->view && n->op->view(n, &from, &at[k])) continue;
         at[k] = fac_layout_plain(&c->of[k]->type.dims);
         copies++;
@@ -320,7 +320,7 @@ static bool follow(fac_graph *to, chain *c, fac_rows *r) {
         at[i] = c->at[0][i];
         if (at[i] < 0) return false;
     }
-    r->copies = copies_of(c, &r->turned);
+    r->copies = copies_of(c, &r->transposed);
     return true;
 }
 

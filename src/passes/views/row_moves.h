@@ -9,8 +9,8 @@ typedef struct fac_rows {
     fac_value *from;
     int64_t images, have, want, size;
     const int32_t *at;
-    int copies;  /* steps that would copy, from `from` in its own order */
-    bool turned; /* the first op turns it, which what makes it may do itself */
+    int copies;      /* steps that would copy, from `from` in its own order */
+    bool transposed; /* the first op transposes it, which its producer may do itself */
 } fac_rows;
 
 /* Is v made by ops that only move data? */

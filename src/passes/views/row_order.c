@@ -253,7 +253,8 @@ static bool feeds_product(const fac_value *v) {
     return false;
 }
 
-/* The dims of what was turned: the first two the other way round, where they are lines and columns.
+/* The dims of what was transposed: the first two the other way round, where they are lines and
+ * columns.
  */
 static fac_dims turned_back(const fac_dims *d, int64_t lines) {
     fac_dims t = *d;
@@ -279,7 +280,7 @@ static bool move(state *s, fac_graph *to, const fac_node *n, fac_value *const in
         remember(s, to, out[0], fac_reshape_sizes(r.from, turned_back(&dims, lines)), &r);
         return true;
     }
-    if (r.copies < 1 || (r.copies == 1 && r.turned && !same)) return true;
+    if (r.copies < 1 || (r.copies == 1 && r.transposed && !same)) return true;
     fac_value *v = whole && !same && alone(n->out[0]) ? before_norm(s, to, &r, dims) : NULL;
     out[0] = v ? v : take(s, to, &r, dims);
     if (!v && !same && whole && !feeds_product(n->out[0]) && fac_rows_all(to, &r))

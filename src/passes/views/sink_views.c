@@ -103,8 +103,8 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 
 /* ---- transposes ---- */
 
-/* Dim k of a transpose's result is dim perm[k] of what it turns. */
-static bool turn_of(const fac_node *n, fac_dims *perm, fac_dims *back) {
+/* Dim k of a transpose's result is dim perm[k] of its operand. */
+static bool transpose_of(const fac_node *n, fac_dims *perm, fac_dims *back) {
     fac_layout x = { 0 }, y;
     if (!FAC_IS(n, transpose)) return false;
     const int rank = perm->n = back->n = n->out[0]->type.dims.n;
@@ -117,13 +117,13 @@ static bool turn_of(const fac_node *n, fac_dims *perm, fac_dims *back) {
     return true;
 }
 
-/* The operand v, of the dims after the turn, for an op before it; NULL: it must be copied. */
-static fac_value *turned_back(fac_value *v, const fac_node *turn, const fac_dims *back) {
+/* The operand v, of the dims after the transpose, for an op before it; NULL: it must be copied. */
+static fac_value *transposed_back(fac_value *v, const fac_node *transpose, const fac_dims *back) {
     fac_dims d = { .n = back->n }, perm, other;
     const fac_dims *from = &v->type.dims;
     if (fac_dims_count(from) == 1 && v->leaf == FAC_CONST) return v;
-    if (fac_dims_equal(from, &turn->out[0]->type.dims)) {
-        if (v->node && turn_of(v->node, &perm, &other) && fac_dims_equal(&other, back))
+    if (fac_dims_equal(from, &transpose->out[0]->type.dims)) {
+        if (v->node && transpose_of(v->node, &perm, &other) && fac_dims_equal(&other, back))
             return v->node->in[0];
         return v->time == FAC_RUN ? fac_transpose(v, *back) : NULL;
     }
@@ -137,8 +137,8 @@ static fac_value *turned_back(fac_value *v, const fac_node *turn, const fac_dims
     return last == fac_dims_count(from) ? fac_reshape_sizes(v, fac_shape(last)) : NULL;
 }
 
-static bool visit_turns(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
-                        fac_value *out[]) {
+static bool visit_transposes(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                             fac_value *out[]) {
     bool *sunk = self;
     fac_value *args[OPERANDS], *made[1];
     fac_dims perm, back;
@@ -151,12 +151,12 @@ static bool visit_turns(void *self, fac_graph *to, const fac_node *n, fac_value 
             ends_in_product(v.was->node->in[0]->node, DEPTH))
             at = i;
     }
-    if (at < 0 || !turn_of(in[at]->node, &perm, &back) ||
+    if (at < 0 || !transpose_of(in[at]->node, &perm, &back) ||
         fac_dims_count(&n->out[0]->type.dims) <= 0)
         return false;
     for (int i = 0; i < n->nin; i++) {
         args[i] = i == at ? in[at]->node->in[0]
-                  : in[i] ? turned_back(in[i], in[at]->node, &back)
+                  : in[i] ? transposed_back(in[i], in[at]->node, &back)
                           : NULL;
         if (in[i] && !args[i]) return false;
     }
@@ -184,6 +184,6 @@ fac_graph *fac_pass_sink_views(const fac_graph *g) {
     return again(g, (fac_rebuild){ .visit = visit });
 }
 
-fac_graph *fac_pass_sink_turns(const fac_graph *g) {
-    return again(g, (fac_rebuild){ .visit = visit_turns });
+fac_graph *fac_pass_sink_transposes(const fac_graph *g) {
+    return again(g, (fac_rebuild){ .visit = visit_transposes });
 }

@@ -1,4 +1,4 @@
-/* The page of sounds: what its buttons do. */
+/* The page of sounds: its commands. */
 #include "studio/hearing/hearing.h"
 #include <string.h>
 #include "base/error.h"
@@ -19,12 +19,12 @@ static fac_status read_setup(hearing_setup *s, const cJSON *from, fac_error *err
     FAC_TRY(fac_json_int(from, "mels", 0, MOST_MELS, &new.mels, err));
     FAC_TRY(fac_json_real(from, "speed", 0, 100, &new.speed, err));
     if (new.length &(new.length - 1))
-        return fac_raise(err, FAC_E_ARGUMENT, "length: a power of two is expected");
+        return fac_raise(err, FAC_E_ARGUMENT, "length must be a power of two");
     *s = new;
     return FAC_OK;
 }
 
-/* Before there is a sound, the picture is that of the model's rate. */
+/* Without a sound, the picture uses the rate of the model. */
 static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
                             fac_error *err) {
     hearing *p = fac_alloc(1, sizeof *p);
@@ -68,7 +68,8 @@ static fac_status set_up(hearing *p, const cJSON *what, fac_error *err) {
 static fac_status play(hearing *p, const cJSON *what, fac_error *err) {
     (void)what;
     if (p->source == HEARING_NOTHING)
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no sound yet: a file, or a microphone");
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "no sound yet: choose a file or start the microphone");
     if (over(p)) FAC_TRY(go_to(p, 0, err));
     p->last = 0;
     p->playing = true;
@@ -84,7 +85,7 @@ static fac_status halt(hearing *p, const cJSON *what, fac_error *err) {
 static fac_status seek(hearing *p, const cJSON *what, fac_error *err) {
     double seconds = 0;
     if (p->source != HEARING_FILE)
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no file to go to a place of");
+        return fac_raise(err, FAC_E_ARGUMENT, "only a file has positions to go to");
     FAC_TRY(fac_json_real(what, "seconds", 0, (double)p->n / p->rate, &seconds, err));
     const int64_t sample = (int64_t)(seconds * p->rate);
     return go_to(p, sample < p->n ? sample : p->n, err);
@@ -115,7 +116,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
         fac_json_put_pair(answer, "generation", p->generation);
         return FAC_OK;
     }
-    return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
+    return fac_raise(err, FAC_E_ARGUMENT, "unknown command");
 }
 
 /* ---- bytes in, files out ---- */
@@ -123,13 +124,13 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
 static fac_status put(void *self, const char *name, const void *bytes, size_t n, fac_error *err) {
     if (!strcmp(name, "wav")) return fac_hearing_file(self, bytes, n, err);
     if (!strcmp(name, "block")) return fac_hearing_block(self, bytes, n, err);
-    return fac_raise(err, FAC_E_ARGUMENT, "this page takes wav and block");
+    return fac_raise(err, FAC_E_ARGUMENT, "this page accepts wav and block");
 }
 
 static fac_status file(void *self, const char *name, fac_text *out, const char **type,
                        fac_error *err) {
     hearing *p = self;
-    if (!p->model.graph) return fac_raise(err, FAC_E_ARGUMENT, "there is no model that hears");
+    if (!p->model.graph) return fac_raise(err, FAC_E_ARGUMENT, "no model for sounds is loaded");
     if (strcmp(name, "command.txt")) return fac_export_file(p->model.graph, name, out, type, err);
     *type = "text/plain; charset=utf-8";
     fac_text_add(out, "facula run model.onnx sound.wav --json\nfacula listen model.onnx\n");

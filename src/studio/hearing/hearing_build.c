@@ -9,7 +9,7 @@
 #include "facula/nn/zoo.h"
 #include "studio/hearing/hearing.h"
 
-/* ---- a model that hears ---- */
+/* ---- a model for sounds ---- */
 
 static int64_t number_in(const fac_graph *g, const char *key, int64_t most) {
     const char *note = fac_graph_note(g, key);
@@ -17,7 +17,8 @@ static int64_t number_in(const fac_graph *g, const char *key, int64_t most) {
     return x > 0 && x <= most ? x : 0;
 }
 
-/* [N,samples], [N,1,samples]: how many samples; open: as the model says, or those of a second. */
+/* The input is [N,samples] or [N,1,samples].  An open number of samples is that of the metadata, or
+ * one second. */
 static fac_status read_input(hearing_model *m, const fac_graph *g, fac_error *err) {
     const fac_type t = fac_value_type(fac_graph_input(g, 0));
     const int last = t.dims.n - 1;
@@ -27,9 +28,9 @@ static fac_status read_input(hearing_model *m, const fac_graph *g, fac_error *er
     m->rate = (int)number_in(g, FAC_NOTE_RATE, HEARING_MOST_RATE);
     if (!fits || m->rate < HEARING_LEAST_RATE || t.dims.d[last] == 1)
         return fac_raise(err, FAC_E_ARGUMENT,
-                         "the model hears nothing: its one input is to be f32 [N,samples], and its "
-                         "metadata " FAC_NOTE_RATE " a rate, as facula train spoken-digits and "
-                         "sound-folder write it");
+                         "this model does not take sounds: it needs one input of f32 [N,samples] "
+                         "and a rate in the metadata " FAC_NOTE_RATE ", as facula train "
+                         "spoken-digits and sound-folder write them");
     m->dims = t.dims;
     for (int k = 0; k < last; k++) m->dims.d[k] = 1;
     m->window = t.dims.d[last] > 0 ? t.dims.d[last] : number_in(g, FAC_NOTE_WINDOW, 1 << 24);
@@ -56,9 +57,10 @@ void fac_hearing_model(hearing *p, const char *path) {
     const char *bare = path && !strncmp(path, "zoo:", 4) ? path + 4 : path;
     fac_status status = FAC_OK;
     if (!path || fac_zoo_find(bare))
-        status = fac_raise(&p->deaf, FAC_E_ARGUMENT,
-                           "classes come with facula studio model.onnx, a model that hears, such "
-                           "as facula train spoken-digits --out gives");
+        status =
+            fac_raise(&p->deaf, FAC_E_ARGUMENT,
+                      "start facula studio model.onnx with a model for sounds to see classes, such "
+                      "as facula train spoken-digits --out writes");
     if (!status) status = fac_onnx_load(path, NULL, &m->graph, &p->deaf);
     if (!status) status = read_input(m, m->graph, &p->deaf);
     if (!status) status = read_labels(m, &p->deaf);

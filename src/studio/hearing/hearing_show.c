@@ -1,4 +1,4 @@
-/* Frames of the page of sounds: where it stands, what is heard, columns of the picture. */
+/* Frames of the page of sounds: its state, the classes, columns of the picture. */
 #include <math.h>
 #include <stdio.h>
 #include "studio/hearing/hearing.h"
@@ -66,7 +66,7 @@ static void add_number(fac_text *to, uint64_t x, int bytes) {
     }
 }
 
-/* All columns since the last ones; those that were not kept so long are missing. */
+/* All columns since the last frame, except those that are no longer kept. */
 static void put_columns(hearing *p, frames *to) {
     fac_text t = { 0 };
     int64_t from = p->columns - HEARING_COLUMNS;
@@ -81,7 +81,7 @@ static void put_columns(hearing *p, frames *to) {
     p->shown = p->columns;
 }
 
-/* Columns wait until the page has those before them: there is one slot for a frame of each kind. */
+/* Columns wait until the page has the earlier ones: there is one slot for each kind of frame. */
 void fac_hearing_show(void *self, frames *to) {
     hearing *p = self;
     const bool taken = fac_frames_taken(to);

@@ -1,4 +1,4 @@
-/* The page of sounds: samples come in. */
+/* The page of sounds: incoming samples. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -11,18 +11,18 @@ enum { BLOCK_SECONDS = 2, KEPT_SECONDS = 30 };
 static fac_status check_finite(const float *x, int64_t n, fac_error *err) {
     for (int64_t i = 0; i < n; i++)
         if (!isfinite(x[i]))
-            return fac_raise(err, FAC_E_FORMAT, "sample %lld of the sound is no finite number",
+            return fac_raise(err, FAC_E_FORMAT, "sample %lld of the sound is not a finite number",
                              (long long)i);
     return FAC_OK;
 }
 
 static fac_status check_rate(int64_t rate, fac_error *err) {
     if (rate >= HEARING_LEAST_RATE && rate <= HEARING_MOST_RATE) return FAC_OK;
-    return fac_raise(err, FAC_E_ARGUMENT, "a sound of %d to %d samples a second is expected",
-                     HEARING_LEAST_RATE, HEARING_MOST_RATE);
+    return fac_raise(err, FAC_E_ARGUMENT, "the sample rate must be %d to %d Hz", HEARING_LEAST_RATE,
+                     HEARING_MOST_RATE);
 }
 
-/* A sound with no sample heard yet; takes x over. */
+/* Starts a sound, from its first sample.  Takes ownership of x. */
 static fac_status begin(hearing *p, float *x, int64_t n, int rate, fac_error *err) {
     hearing old = *p;
     p->rate = rate;
@@ -72,8 +72,7 @@ fac_status fac_hearing_file(hearing *p, const void *bytes, size_t size, fac_erro
     int64_t n = 0;
     fac_status status = fac_wav_decode(bytes, size, "the file", &s, err);
     if (!status) status = check_rate(s.rate, err);
-    if (!status && s.frames < 1)
-        status = fac_raise(err, FAC_E_FORMAT, "the file: there is no sample in it");
+    if (!status && s.frames < 1) status = fac_raise(err, FAC_E_FORMAT, "the file has no samples");
     if (!status) status = mono(&s, &x, &n, err);
     if (!status) status = begin(p, x, n, s.rate, err);
     fac_sound_free(&s);
@@ -94,7 +93,8 @@ fac_status fac_hearing_microphone(hearing *p, int64_t rate, fac_error *err) {
     return FAC_OK;
 }
 
-/* A microphone may be on for hours: the older half goes, and what of it waits to be heard. */
+/* A microphone may be on for hours: the older half is dropped, even if parts of it were not
+ * processed yet. */
 static void forget(hearing *p) {
     const int64_t most = (int64_t)KEPT_SECONDS * p->rate, gone = p->n - most;
     if (p->n < 2 * most) return;
@@ -108,11 +108,11 @@ static void forget(hearing *p) {
 fac_status fac_hearing_block(hearing *p, const void *bytes, size_t size, fac_error *err) {
     const size_t n = size / sizeof(float);
     if (p->source != HEARING_MICROPHONE)
-        return fac_raise(err, FAC_E_ARGUMENT, "no microphone was begun");
+        return fac_raise(err, FAC_E_ARGUMENT, "no microphone was started");
     if (!n || size % sizeof(float) || n > (size_t)BLOCK_SECONDS * (size_t)p->rate)
         return fac_raise(err, FAC_E_FORMAT,
-                         "a block is f32, little endian, of at most %d seconds; this one has %zu "
-                         "bytes",
+                         "a block must be f32, little endian, of at most %d seconds; this one has "
+                         "%zu bytes",
                          BLOCK_SECONDS, size);
     forget(p);
     size_t room = (size_t)p->room;

@@ -1,4 +1,4 @@
-/* The page of sounds: a sound is heard, column by column and window by window. */
+/* The page of sounds: processing, column by column and window by window. */
 #include <math.h>
 #include <string.h>
 #include "base/clock.h"
@@ -15,7 +15,7 @@ static int64_t end_of(const hearing *p) { return p->first + p->n; }
 
 /* ---- the picture ---- */
 
-/* Half a decibel a step, 255 is full scale: a sine of amplitude 1 has power (length / 4)^2. */
+/* Steps of half a decibel; 255 is full scale: a sine of amplitude 1 has power (length / 4)^2. */
 static uint8_t step_of(double power, int64_t length) {
     const double full = (double)length * (double)length / 16;
     const double step = 255 + 20 * log10(power / full);
@@ -23,7 +23,7 @@ static uint8_t step_of(double power, int64_t length) {
     return step < 255 ? (uint8_t)step : 255;
 }
 
-/* power: [from, HEARING_AT_ONCE]; neighbours become one row by their largest. */
+/* power: [from, HEARING_AT_ONCE].  Neighbouring rows are joined; their largest counts. */
 static void keep_column(hearing *p, const float *power, int64_t from, int column) {
     uint8_t *to = p->kept[p->columns % HEARING_COLUMNS];
     for (int64_t b = 0; b < p->bins; b++) {
@@ -38,7 +38,7 @@ static void keep_column(hearing *p, const float *power, int64_t from, int column
     p->columns++;
 }
 
-/* What cannot be made now is made later: columns follow one another without a gap. */
+/* A column that cannot be computed now is computed later: there are no gaps between columns. */
 static bool make_columns(hearing *p) {
     const int64_t samples = p->setup.length + (HEARING_AT_ONCE - 1) * p->hop;
     fac_tensor *power = NULL;
@@ -59,7 +59,7 @@ static bool make_columns(hearing *p) {
 
 /* ---- the model ---- */
 
-/* The window that ends at p->at, at the model's rate; before a sound there is silence. */
+/* The window that ends at p->at, at the model's rate; the sound is preceded by silence. */
 static fac_status window(const hearing *p, int64_t n, fac_tensor **out, fac_error *err) {
     float *x = fac_alloc((size_t)n, sizeof *x);
     if (!x) return fac_raise_memory(err, "a window");
@@ -71,7 +71,7 @@ static fac_status window(const hearing *p, int64_t n, fac_tensor **out, fac_erro
     return status;
 }
 
-/* As many samples as the model takes; resampling may leave one more. */
+/* As many samples as the model takes; resampling may give one more. */
 static fac_status shape(const hearing_model *m, const fac_tensor *wave, fac_tensor **out,
                         fac_error *err) {
     const float *x = fac_tensor_data(wave);
@@ -93,7 +93,7 @@ static fac_status ask_model(hearing *p, fac_error *err) {
     return status;
 }
 
-/* A window that could not be asked about says nothing of the next one. */
+/* A window that failed does not affect the next one. */
 static void look(hearing *p) {
     const int64_t before = fac_now_ns();
     p->asked = p->at;
@@ -111,7 +111,7 @@ static void look(hearing *p) {
 
 /* ---- time ---- */
 
-/* How far the clock lets a file be heard by now. */
+/* How far a file may advance by now, according to the clock. */
 static int64_t due(hearing *p) {
     const int64_t now = fac_now_ns();
     if (p->source == HEARING_MICROPHONE) return p->playing ? end_of(p) : p->at;
@@ -126,7 +126,7 @@ static int64_t due(hearing *p) {
 
 static bool at_end(const hearing *p) { return p->source == HEARING_FILE && p->at == end_of(p); }
 
-/* The last window of a file: none comes after it, so it is tried again. */
+/* The last window of a file: there is no next one, so it is tried again. */
 static bool failed_at_end(const hearing *p) {
     return at_end(p) && p->asked == p->at && p->model.program && p->unheard.status;
 }
@@ -138,7 +138,7 @@ static bool wants_look(const hearing *p) {
     return (double)(p->at - p->asked) >= look_seconds * p->rate;
 }
 
-/* Steps of at most a quarter of a second, so that each window has its turn. */
+/* Steps of at most a quarter of a second, so that no window is skipped. */
 static int64_t hear_until(hearing *p, int64_t until) {
     const int64_t start = fac_now_ns(), most = (int64_t)(look_seconds * p->rate) + 1;
     do {

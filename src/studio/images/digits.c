@@ -12,7 +12,7 @@ typedef struct reader {
     size_t left;
 } reader;
 
-/* n bytes, or NULL where there are fewer. */
+/* n bytes, or NULL if fewer are left. */
 static const unsigned char *take(reader *r, size_t n) {
     const unsigned char *at = r->at;
     if (n > r->left) return NULL;
@@ -28,7 +28,7 @@ static float number(const unsigned char *p) {
     return x;
 }
 
-/* rows scales, then a signed byte a weight. */
+/* `rows` scales, then a signed byte per weight. */
 static bool read_weights(reader *r, size_t rows, size_t width, float *to) {
     const unsigned char *scale = take(r, 4 * rows), *byte = scale ? take(r, rows * width) : NULL;
     for (size_t i = 0; byte && i < rows; i++)
@@ -47,7 +47,7 @@ static fac_status fill(reader *r, fac_tensor *t, fac_error *err) {
     const fac_type type = fac_tensor_type(t);
     const size_t n = (size_t)fac_dims_count(&type.dims), rows = (size_t)type.dims.d[0];
     float *x = fac_alloc(n, sizeof *x);
-    if (!x) return fac_raise_memory(err, "the network that knows digits");
+    if (!x) return fac_raise_memory(err, "the network for digits");
     const bool whole = type.dims.n > 1 ? read_weights(r, rows, n / rows, x) : read_bias(r, n, x);
     const fac_status status = whole ? fac_tensor_write(t, x, n * sizeof *x, err)
                                     : fac_raise(err, FAC_E_INTERNAL, "digits.bin is too short");

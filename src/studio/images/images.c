@@ -1,4 +1,4 @@
-/* The page of images: what its buttons do, and steps in slices. */
+/* The page of images: its commands, and training in slices. */
 #include "studio/images/images.h"
 #include <string.h>
 #include "base/clock.h"
@@ -19,7 +19,7 @@ static fac_status show_image(images *p, int64_t index, fac_error *err) {
     return FAC_OK;
 }
 
-/* Something to begin with, where the test images are none of what the network knows. */
+/* A first drawing, if the test images are not digits but the network knows digits. */
 static fac_status draw_seven(images *p, fac_error *err) {
     cJSON *strokes = cJSON_Parse("[[0.25, 0.25, 0.75, 0.25, 0.45, 0.8]]");
     const fac_status status = fac_sketch_read(strokes, p->pixels, err);
@@ -65,7 +65,7 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
     return fac_images_foreign(p) ? draw_seven(p, err) : show_image(p, 0, err);
 }
 
-/* ---- steps ---- */
+/* ---- training ---- */
 
 static void steps(images *p, int64_t n, int64_t most_ns) {
     const studio_training t = { p->trainer, &p->train, &p->order, &p->loader };
@@ -76,7 +76,7 @@ static void steps(images *p, int64_t n, int64_t most_ns) {
     p->judged_at = 0;
 }
 
-/* Which of the first test images are wrong. */
+/* Finds the first test images that are classified wrongly. */
 static fac_status count_wrong(images *p, const fac_tensor *logits, int64_t n, fac_error *err) {
     int64_t best[IMAGES_JUDGED], right = 0;
     FAC_TRY(fac_tensor_best(logits, best, err));
@@ -111,7 +111,7 @@ static void judge(images *p) {
     p->dirty = true;
 }
 
-/* Some time after the last one while it learns, or where that one failed. */
+/* Some time after the last evaluation while it trains, or if that one failed. */
 static bool wants_judge(const images *p) {
     const bool again = p->playing || p->unjudged.status;
     if (fac_images_foreign(p)) return false;
@@ -146,7 +146,7 @@ static fac_status reset(images *p, const cJSON *what, fac_error *err) {
     return fac_images_build(p, &s, err);
 }
 
-/* A network that knows already stays as it is: another one learns. */
+/* The trained network stays unchanged: a new one is trained. */
 static fac_status learn(images *p, fac_error *err) {
     images_setup s = p->setup;
     s.known = false;
@@ -214,7 +214,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
         fac_json_put_pair(answer, "step", (double)p->done.step);
         return FAC_OK;
     }
-    return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
+    return fac_raise(err, FAC_E_ARGUMENT, "unknown command");
 }
 
 /* ---- files ---- */
@@ -242,7 +242,7 @@ static void write_command(const images *p, fac_text *to) {
 static fac_status file(void *self, const char *name, fac_text *out, const char **type,
                        fac_error *err) {
     images *p = self;
-    if (!p->model) return fac_raise(err, FAC_E_ARGUMENT, "there is no network");
+    if (!p->model) return fac_raise(err, FAC_E_ARGUMENT, "no network is loaded");
     if (strcmp(name, "command.txt")) return fac_export_file(p->model, name, out, type, err);
     *type = "text/plain; charset=utf-8";
     write_command(p, out);

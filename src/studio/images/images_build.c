@@ -19,8 +19,8 @@ bool fac_images_foreign(const images *p) {
     return p->setup.known && (!fac_images_digits(p) || !p->test.count);
 }
 
-/* Digits where there are some; a folder of other data has none, one that is not there is an error.
- */
+/* Looks for digits.  A folder with other data has none; a folder that does not exist is an
+ * error. */
 static void find_digits(images *p) {
     static const char *const more[] = { "mnist", NULL }, *const names[] = {
         "train-labels-idx1-ubyte", "train-labels-idx1-ubyte.gz", NULL
@@ -38,12 +38,11 @@ static fac_status read_images(images *p, fac_error *err) {
     FAC_TRY(fac_dataset_mnist(from, false, &p->test, err));
     if (p->all.item.d[1] != SKETCH_SIDE || p->all.item.d[2] != SKETCH_SIDE ||
         p->all.classes > IMAGES_CLASSES)
-        return fac_raise(err, FAC_E_FORMAT, "%s: images of 28 x 28 in 10 classes are expected",
-                         from);
+        return fac_raise(err, FAC_E_FORMAT, "%s: expected images of 28 x 28 in 10 classes", from);
     return FAC_OK;
 }
 
-/* Without images there is the network that knows digits. */
+/* Without images, the page has the trained network for digits. */
 fac_status fac_images_open(images *p, fac_error *err) {
     find_digits(p);
     const fac_device_opts how = { .threads = p->threads };
@@ -55,9 +54,10 @@ fac_status fac_images_open(images *p, fac_error *err) {
     if (status) {
         fac_dataset_free(&p->all);
         fac_dataset_free(&p->test);
-        fac_raise_in(&p->lacks, status,
-                     "images come with --data DIR, the four files of MNIST, or with Debian's "
-                     "dataset-fashion-mnist");
+        fac_raise_in(
+            &p->lacks, status,
+            "to train on images, give --data DIR, a folder with the four files of MNIST, or "
+            "install Debian's dataset-fashion-mnist");
     }
     FAC_TRY(fac_device_open("cpu", &how, &p->device, err));
     return fac_tensor_new(NULL, FAC_F32, fac_shape(1, 1, SKETCH_SIDE, SKETCH_SIDE), &p->x, err);
@@ -82,7 +82,7 @@ void fac_images_release(images *p) {
     fac_device_free(p->device);
 }
 
-/* What the first layers answer, after their relus. */
+/* The feature maps of the first layers, after their relus. */
 static void add_maps(fac_graph *g) {
     fac_value *found[8];
     char name[16];
@@ -95,7 +95,7 @@ static void add_maps(fac_graph *g) {
     }
 }
 
-/* The gradient of the largest logit by the image says which pixels count. */
+/* The gradient of the largest logit with respect to the image says which pixels matter. */
 static fac_status new_looker(images *p, fac_error *err) {
     fac_graph *g = fac_graph_inference(p->model);
     if (!g) return fac_raise_memory(err, "a graph");

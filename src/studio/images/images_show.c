@@ -1,5 +1,5 @@
-/* Frames of the page of images: numbers, the image with what counts in it, maps, the ones that are
- * wrong. */
+/* Frames of the page of images: numbers, the image with the pixels that matter, feature maps,
+ * wrongly classified images. */
 #include <math.h>
 #include <string.h>
 #include "base/memory.h"
@@ -130,7 +130,7 @@ static void put_state(const images *p, const fac_tensor *chances, frames *to) {
 }
 
 static fac_status look(images *p, fac_tensor **out) {
-    const double std = p->all.std[0] > 0 ? p->all.std[0] : 1; /* of MNIST's likes: 1, mean 0 */
+    const double std = p->all.std[0] > 0 ? p->all.std[0] : 1; /* without data: 1 */
     float x[IMAGES_PIXELS];
     for (int i = 0; i < IMAGES_PIXELS; i++)
         x[i] = (float)((p->pixels[i] / 255.0 - p->all.mean[0]) / std);
@@ -144,7 +144,7 @@ void fac_images_show(void *self, frames *to) {
     fac_tensor *out[OUTPUTS] = { NULL };
     if (!p->model || (!p->dirty && !p->fresh_setup)) return;
     if (p->fresh_setup) put_setup(p, to);
-    p->dirty = look(p, out) != FAC_OK; /* then again, until it is seen */
+    p->dirty = look(p, out) != FAC_OK; /* after an error, try again */
     put_state(p, out[1], to);
     if (!p->dirty) put_pictures(p, out, to);
     if (p->judged) put_wrong(p, to);

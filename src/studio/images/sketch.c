@@ -40,11 +40,12 @@ static fac_status read_stroke(sketch *s, const cJSON *stroke, int *points, fac_e
     const cJSON *x = stroke ? stroke->child : NULL;
     for (int k = 0; x && x->next; k++, x = x->next->next) {
         if (++*points > POINTS)
-            return fac_raise(err, FAC_E_ARGUMENT, "a drawing has at most %d points", POINTS);
+            return fac_raise(err, FAC_E_ARGUMENT, "a drawing must not have more than %d points",
+                             POINTS);
         if (!cJSON_IsNumber(x) || !cJSON_IsNumber(x->next) || !(fabs(x->valuedouble) <= 2) ||
             !(fabs(x->next->valuedouble) <= 2))
             return fac_raise(err, FAC_E_ARGUMENT,
-                             "a stroke is a list of x, y, x, y ... from 0 to 1");
+                             "a stroke must be a list of x, y, x, y ... from 0 to 1");
         at[0] = x->valuedouble * FINE;
         at[1] = x->next->valuedouble * FINE;
         line(s, k ? last : at, at);
@@ -107,7 +108,8 @@ fac_status fac_sketch_read(const cJSON *strokes, uint8_t *to, fac_error *err) {
     const cJSON *one;
     int points = 0;
     if (!cJSON_IsArray(strokes) || cJSON_GetArraySize(strokes) > STROKES)
-        return fac_raise(err, FAC_E_ARGUMENT, "strokes is a list of at most %d strokes", STROKES);
+        return fac_raise(err, FAC_E_ARGUMENT, "strokes must be a list of at most %d strokes",
+                         STROKES);
     sketch s = { .ink = fac_alloc(FINE * FINE, 1) };
     if (!s.ink) return fac_raise_memory(err, "a drawing");
     fac_status status = FAC_OK;

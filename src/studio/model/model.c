@@ -1,5 +1,5 @@
-/* The page of graphs: a model layer by layer, what it costs, the numbers in it, and the steps that
- * really run. */
+/* The page of graphs: a model layer by layer, its costs, its numbers, and the steps that the
+ * planner makes of it. */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
@@ -23,7 +23,7 @@ typedef struct model_page {
     char name[64];
     const char *given; /* of the command line */
     bool fresh, gradients;
-    int forward; /* layers before the loss; the others are those of its gradients */
+    int forward; /* layers up to the loss; the rest are the gradients' */
     uint32_t generation;
 } model_page;
 
@@ -41,8 +41,8 @@ static void close_page(void *self) {
     fac_release(p);
 }
 
-/* Networks of the zoo but for those of more than 50 million parameters, which take half a gigabyte.
- */
+/* Networks of the zoo, except those of more than 50 million parameters, which take half a
+ * gigabyte. */
 static bool offered(const char *name) {
     return strncmp(name, "vgg", 3) && strncmp(name, "alexnet", 7);
 }
@@ -55,7 +55,7 @@ static fac_status open_model(const model_page *p, const char *name, fac_graph **
     if (given && !fac_zoo_find(bare(p->given))) return fac_onnx_load(p->given, NULL, out, err);
     const char *of = given ? bare(p->given) : name;
     if (!fac_zoo_find(of) || (!given && !offered(of)))
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no such model in the list");
+        return fac_raise(err, FAC_E_ARGUMENT, "the list has no such model");
     return fac_zoo_new(of, NULL, 0, out, err);
 }
 
@@ -65,7 +65,7 @@ static int count_layers(const fac_analysis *a) {
     return n;
 }
 
-/* How many layers there are without gradients, then the graph with those that were asked for. */
+/* Counts the layers without gradients, then makes the graph with the requested ones. */
 static fac_status analyze(fac_graph *g, bool gradients, int *forward, fac_analysis **out,
                           fac_error *err) {
     FAC_TRY(fac_analyze(g, 1, out, err));
@@ -199,7 +199,8 @@ static fac_status make_input(const fac_value *v, int k, uint64_t seed, fac_tenso
         if (type.dims.d[i] < 0) type.dims.d[i] = 1;
     if (type.dtype != FAC_F32)
         return fac_raise(err, FAC_E_UNSUPPORTED,
-                         "input %s is no f32: this page makes random floats", fac_value_name(v));
+                         "input %s is not f32: this page makes random floats only",
+                         fac_value_name(v));
     const size_t n = (size_t)fac_dims_count(&type.dims);
     float *x = fac_alloc(n + 1, sizeof *x);
     if (!x) return fac_raise_memory(err, "an input");
@@ -216,7 +217,7 @@ static fac_status make_inputs(const model_page *p, const cJSON *what, fac_tensor
     const int n = fac_graph_inputs(p->graph);
     FAC_TRY(fac_json_int(what, "seed", 0, INT32_MAX, &seed, err));
     if (n > INPUTS)
-        return fac_raise(err, FAC_E_UNSUPPORTED, "a model of more than %d inputs", INPUTS);
+        return fac_raise(err, FAC_E_UNSUPPORTED, "the model has more than %d inputs", INPUTS);
     for (int k = 0; k < n; k++)
         FAC_TRY(make_input(fac_graph_input(p->graph, k), k, (uint64_t)seed, &in[k], err));
     return FAC_OK;
@@ -310,7 +311,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
     if (name && !strcmp(name, "values")) return values(p, what, answer, err);
     if (name && !strcmp(name, "plan")) return plan(p, what, answer, err);
     if (!name || strcmp(name, "load") || !model || strlen(model) >= sizeof p->name)
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
+        return fac_raise(err, FAC_E_ARGUMENT, "unknown command");
     bool gradients = false;
     FAC_TRY(fac_json_bool(what, "gradients", &gradients, err));
     return load(p, model, gradients, err);
@@ -318,7 +319,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
 
 /* ---- files ---- */
 
-/* The command line that says the same, and the model; gradients are no part of either. */
+/* The command line that prints the same, and the model; neither contains gradients. */
 static fac_status file(void *self, const char *name, fac_text *out, const char **type,
                        fac_error *err) {
     model_page *p = self;

@@ -1,4 +1,4 @@
-/* The graph that a training runs: a model, a loss, its gradients. */
+/* The graph of a training step: a model, a loss, its gradients. */
 #include <stdio.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -19,7 +19,7 @@ fac_status fac_model_gradients(fac_graph *g, fac_error *err) {
     fac_value *y = fac_graph_output(g, 0);
     if (!n || fac_value_type(y).dtype != FAC_F32)
         return fac_raise(err, FAC_E_UNSUPPORTED,
-                         "gradients are of parameters, by a first output of f32");
+                         "gradients need parameters, and a first output of type f32");
     fac_value **of = fac_alloc(2 * (size_t)n, sizeof(fac_value *));
     if (!of) return fac_raise_memory(err, "gradients");
     fac_value **slope = of + n;

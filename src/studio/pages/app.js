@@ -20,7 +20,7 @@ const show = async name => {
         if (mine === turn) close = end;
         else end?.();
     } catch (e) {
-        complain(e.status === 401 ? "This address lacks the key: open the one that `facula studio` printed." : e.message);
+        complain(e.status === 401 ? "This address has no key: open the one that `facula studio` printed." : e.message);
         say_link("not connected");
     }
 };

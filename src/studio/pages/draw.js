@@ -1,4 +1,4 @@
-// All drawing of the studio: canvases that fit their place, heat maps, contours, points, curves, bars.
+// All drawing of the studio: canvases that fit their container, heat maps, contours, points, curves, bars.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 let colours;
 const rgb = text => {
@@ -18,7 +18,7 @@ dark.addEventListener("change", () => {
     redraws.forEach(f => f());
 });
 
-// 256 colours from a over the middle to b, as pixels.
+// 256 colours from a through the middle to b, as pixels.
 const palette = () => {
     colour("a");
     if (colours.map) return colours.map;
@@ -68,7 +68,7 @@ export const picture = (label, height, draw, props = {}) => {
 };
 
 const scratch = document.createElement("canvas");
-// Bytes w x h, one a pixel, over the rectangle; discrete: two colours.
+// Draws w x h bytes, one per pixel, over the rectangle; discrete: two colours.
 export const heat = (ctx, bytes, w, h, x, y, width, height, discrete) => {
     const map = palette();
     scratch.width = w;
@@ -80,7 +80,7 @@ export const heat = (ctx, bytes, w, h, x, y, width, height, discrete) => {
     ctx.drawImage(scratch, x, y, width, height);
 };
 
-// Heights f of n x n places, 0 to 1, as a surface that is turned; far squares first.
+// Draws heights f of n x n places, 0 to 1, as a rotated surface; far squares first.
 export const surface = (ctx, f, n, width, height, degrees) => {
     const map = palette(), c = Math.cos(degrees * Math.PI / 180), s = Math.sin(degrees * Math.PI / 180), squares = [];
     const near = (i, j) => (i / (n - 1) - .5) * s + (j / (n - 1) - .5) * c;
@@ -100,7 +100,7 @@ export const surface = (ctx, f, n, width, height, degrees) => {
     }
 };
 
-// The line where bytes cross `level`: marching squares between the middles of pixels.
+// Draws the line where bytes cross `level`: marching squares between the centres of pixels.
 export const contour = (ctx, f, w, h, level, x, y, width, height, style = colour("ink")) => {
     const px = i => x + (i + .5) / w * width, py = j => y + (j + .5) / h * height;
     ctx.beginPath();
@@ -121,7 +121,7 @@ export const contour = (ctx, f, w, h, level, x, y, width, height, style = colour
     ctx.stroke();
 };
 
-// Points [x, y, label, test] of the unit square: circles and squares, those of the test hollow.
+// Points [x, y, label, test] of the unit square: circles and squares, test points hollow.
 export const scatter = (ctx, points, x, y, width, height, size = 4, wrong) => {
     points.forEach(([px, py, label, test], i) => {
         const cx = x + px * width, cy = y + (1 - py) * height;

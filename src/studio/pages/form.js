@@ -1,4 +1,4 @@
-// Parts of pages: elements and controls, each with a label that says what it is.
+// Parts of pages: elements and labelled controls.
 let count = 0;
 
 export const el = (tag, props = {}, ...children) => {
@@ -31,7 +31,7 @@ export const choose = (label, options, value, change, props = {}) => {
     return f;
 };
 
-// values: a list to slide along, or { min, max, step }.
+// values: a list of values, or { min, max, step }.
 export const slide = (label, values, value, change, props = {}) => {
     const list = Array.isArray(values) ? values : null;
     const at = v => list ? Math.max(0, list.findIndex(x => x >= v - 1e-12)) : v;
@@ -71,7 +71,7 @@ export const check = (label, value, change) => {
     return f;
 };
 
-// Numbers by name, large.
+// Large numbers with names.
 export const facts = names => {
     const dd = names.map(() => el("dd", {}, "–"));
     const dl = el("dl", { className: "big" }, names.map((n, i) => el("div", {}, el("dt", {}, n), dd[i])));

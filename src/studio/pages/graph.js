@@ -1,4 +1,4 @@
-// Graph: any model, layer by layer: costs, the numbers in it, the steps that really run.
+// Graph: any model, layer by layer: costs, numbers, and the steps that run.
 import { Session, json_of, take_along } from "/page/link.js";
 import { el, card, button, choose, check, facts, number, percent, time } from "/page/form.js";
 import { picture, bars, colour, legend } from "/page/draw.js";
@@ -20,7 +20,7 @@ class Graph {
     async start() {
         this.build();
         this.session = await Session.open("graph", {}, (kind, bytes) => { if (kind === 1) this.set_up(json_of(bytes)); }, () =>
-            this.main.prepend(el("p", { className: "card" }, "This page was left alone for too long. ", button("Begin again", () => location.reload()))));
+            this.main.prepend(el("p", { className: "card" }, "This page was unused for too long. ", button("Open it again", () => location.reload()))));
         this.along.append(take_along(this.session, ["command.txt", "model.onnx", "model.safetensors", "net.c", "net.py"]));
     }
     set_up(s) {
@@ -37,14 +37,14 @@ class Graph {
         const most = Math.max(1, ...s.layers.map(l => l.macs));
         this.rows.replaceChildren(...s.layers.map((l, i) => {
             const b = button(l.name, () => this.choose(i), { className: "plain" });
-            const bar = el("progress", { max: most, value: l.macs, "aria-label": "part of the multiply-adds" });
+            const bar = el("progress", { max: most, value: l.macs, "aria-label": "share of the multiply-adds" });
             return el("tr", {}, el("td", {}, b), el("td", {}, l.op), el("td", {}, l.shape.join(" x ")), el("td", {}, count(l.params)), el("td", {}, count(l.macs)), el("td", {}, bar));
         }));
         this.plan_rows.replaceChildren();
         this.plan_said.textContent = "";
         this.choose(0);
     }
-    // Rows by depth; a layer lies below all that it reads, near the middle of them.  Gradients rise from the bottom, to the right.
+    // Rows by depth; a layer is below the layers that it reads, near their middle.  Gradients rise from the bottom, to the right.
     place() {
         const { layers, forward } = this.setup, depth = [], rows = [], back = [];
         layers.forEach((l, i) => {
@@ -111,8 +111,8 @@ class Graph {
         this.told.replaceChildren(el("p", {}, el("strong", {}, l.name), ` ${l.op} ${l.attrs}`), el("p", { className: "note" }, `gives ${l.shape.join(" x ")}; ${count(l.params)} parameters, ${count(l.macs)} multiply-adds, ${count(l.bytes)} bytes; reads `
             + (l.reads.map(r => r < 0 ? "the input" : this.setup.layers[r].name).join(", ") || "nothing")),
         v ? el("p", {}, `from ${number(v.min)} to ${number(v.max)}, mean ${number(v.mean)}, deviation ${number(v.std)}, zeros ${percent(v.zeros)}` + (v.dead ? `, ${v.dead} channels are dead` : ""))
-            : el("p", { className: "note" }, "Its numbers: press Run with random numbers."),
-        step ? el("p", {}, `runs in ${time(step.seconds)} by ${step.solver}, together with: ${step.nodes}`) : "");
+            : el("p", { className: "note" }, "Press Run with random numbers to see its numbers."),
+        step ? el("p", {}, `takes ${time(step.seconds)} with ${step.solver}, in one step with: ${step.nodes}`) : "");
         this.hist.hidden = !v;
         this.hist.redraw();
         [...this.rows.children].forEach((r, k) => r.toggleAttribute("data-on", k === i));
@@ -131,7 +131,7 @@ class Graph {
         const all = answer.steps.reduce((n, s) => n + s.seconds, 0), most = Math.max(...answer.steps.map(s => s.seconds));
         this.plan_said.textContent = `${this.setup.layers.length} layers become ${answer.steps.length} steps, ${time(all)} in all on ${answer.device}`;
         this.plan_rows.replaceChildren(...answer.steps.map(s => el("tr", {}, el("td", {}, s.nodes), el("td", {}, s.op), el("td", {}, s.solver), el("td", {}, s.layouts),
-            el("td", {}, (1e6 * s.seconds).toFixed(1)), el("td", {}, el("progress", { max: most, value: s.seconds, "aria-label": "part of the time" })))));
+            el("td", {}, (1e6 * s.seconds).toFixed(1)), el("td", {}, el("progress", { max: most, value: s.seconds, "aria-label": "share of the time" })))));
         this.choose(Math.max(0, this.at));
     }
     walk(on) {
@@ -139,14 +139,14 @@ class Graph {
         if (on) this.walking = setInterval(() => this.choose((this.at + 1) % this.setup.layers.length), matchMedia("(prefers-reduced-motion: reduce)").matches ? 1200 : 250);
     }
     build() {
-        this.facts = facts(["layers", "parameters", "multiply-adds", "bytes of weights", "most bytes alive"]);
+        this.facts = facts(["layers", "parameters", "multiply-adds", "bytes of weights", "peak bytes"]);
         const load = () => this.session.do("load", { model: this.models.input.value, gradients: this.slopes.input.checked });
         this.models = choose("Model", [], "", load, { id: "model" });
         this.slopes = check("gradients, too", false, load);
         this.slopes.input.id = "gradients";
-        this.key = legend([["forward", "accent"], ["the loss and its gradients by all parameters", "b"]]);
+        this.key = legend([["forward", "accent"], ["the loss and its gradients", "b"]]);
         this.key.hidden = true;
-        this.view = picture("the graph: boxes for layers, the darker the more they cost; click one", 300, (ctx, w) => this.draw(ctx, w), { height: () => 28 + (this.deep || 1) * (HIGH + GAP) });
+        this.view = picture("the graph: a box for each layer, darker for more multiply-adds; click one", 300, (ctx, w) => this.draw(ctx, w), { height: () => 28 + (this.deep || 1) * (HIGH + GAP) });
         this.view.id = "graph";
         this.view.addEventListener("click", e => {
             const r = this.view.getBoundingClientRect(), x = e.clientX - r.left, y = e.clientY - r.top;
@@ -155,7 +155,7 @@ class Graph {
         });
         this.too_many = el("p", { className: "note", hidden: true }, `More than ${MOST} layers: see the table.`);
         this.told = el("div", { id: "told", role: "status" });
-        this.hist = picture("histogram of what the layer gives", 110, (ctx, w, h) => {
+        this.hist = picture("histogram of the layer's output", 110, (ctx, w, h) => {
             const v = this.values?.get(this.setup?.layers[this.at]?.name);
             if (v) bars(ctx, w, h, v.counts, v.min, v.max, colour("accent"));
         });
@@ -165,12 +165,12 @@ class Graph {
         this.plan_said = el("p", { id: "planned", role: "status" });
         const head = names => el("thead", {}, el("tr", {}, names.map(n => el("th", { scope: "col" }, n))));
         this.along = el("div");
-        this.main.append(el("h1", {}, "Graph"), el("p", { className: "lead" }, "A model as the engine sees it: layers, what they cost, the numbers that flow through them, and the steps that are left when the planner ",
-            "has fused what it can. A model of yours: ", el("code", {}, "facula studio model.onnx"), ". Computed by ", el("code", {}, "src/report/cost"), ", ", el("code", {}, "src/report/tensors"), " and ", el("code", {}, "src/plan"), "."),
+        this.main.append(el("h1", {}, "Graph"), el("p", { className: "lead" }, "A model as the engine sees it: layers, their costs, the numbers that flow through them, and the steps that remain after the planner ",
+            "has fused them. Your own model: ", el("code", {}, "facula studio model.onnx"), ". Computed by ", el("code", {}, "src/report/cost"), ", ", el("code", {}, "src/report/tensors"), " and ", el("code", {}, "src/plan"), "."),
         card(null, el("div", { className: "grid two" }, this.models, el("div", { className: "bar" }, button("Run with random numbers", () => this.run(), { id: "run" }),
-            button("What really runs", () => this.plan(), { id: "plan" }), check("walk through it", false, v => this.walk(v)), this.slopes)), this.facts),
+            button("Show the steps", () => this.plan(), { id: "plan" }), check("go through the layers", false, v => this.walk(v)), this.slopes)), this.facts),
         el("div", { className: "grid two after" }, card("Layers", this.key, el("div", { className: "scroll tall" }, this.view), this.too_many),
-            el("div", { className: "stack" }, card("The layer", this.told, this.hist), card("What really runs", this.plan_said, el("div", { className: "scroll" }, el("table", {}, head(["layers", "op", "solver", "layouts", "us", ""]), this.plan_rows))),
-                card("All layers", el("div", { className: "scroll" }, el("table", {}, head(["layer", "op", "gives", "parameters", "multiply-adds", ""]), this.rows))), this.along)));
+            el("div", { className: "stack" }, card("Selected layer", this.told, this.hist), card("Steps of the plan", this.plan_said, el("div", { className: "scroll" }, el("table", {}, head(["layers", "op", "solver", "layouts", "us", ""]), this.plan_rows))),
+                card("All layers", el("div", { className: "scroll" }, el("table", {}, head(["layer", "op", "output", "parameters", "multiply-adds", ""]), this.rows))), this.along)));
     }
 }

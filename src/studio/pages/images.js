@@ -1,4 +1,4 @@
-// Images: LeNet learns digits, or clothes; draw one, look into the layers, see what counts and what goes wrong.
+// Images: LeNet learns digits, or clothes; draw one, look into the layers, see which pixels matter and which images are wrong.
 import { Session, json_of, take_along } from "/page/link.js";
 import { el, card, button, choose, slide, check, facts, number, percent, time } from "/page/form.js";
 import { picture, plot, colour, legend } from "/page/draw.js";
@@ -11,7 +11,7 @@ export const open = async main => {
 
 const RATES = [.0001, .0003, .001, .003, .01, .03, .1];
 
-// Bytes as grey, the more the darker on paper; over it what counts, in orange.
+// Bytes as grey, larger ones darker; over them, in orange, the pixels that matter.
 const stamp = (canvas, bytes, w, h, over) => {
     canvas.width = w;
     canvas.height = h;
@@ -34,7 +34,7 @@ class Images {
         const note = el("p", { className: "note" }, "Reading the images ...");
         this.main.append(note);
         this.session = await Session.open("images", {}, (kind, bytes) => this.see(kind, bytes), () =>
-            this.main.prepend(el("p", { className: "card" }, "This page was left alone for too long. ", button("Begin again", () => location.reload()))));
+            this.main.prepend(el("p", { className: "card" }, "This page was unused for too long. ", button("Open it again", () => location.reload()))));
         note.remove();
         this.build();
     }
@@ -61,7 +61,7 @@ class Images {
         this.index.input.max = Math.max(0, s.test - 1);
         this.network.set(s.known ? "known" : "new");
         this.what.textContent = s.lacks || (s.digits ? `MNIST: ${s.all} digits, and ${s.test} for testing`
-            : `Fashion-MNIST: ${s.all} pieces of clothing, and ${s.test} for testing. Digits come with facula studio --data DIR, a folder with MNIST's four files.`);
+            : `Fashion-MNIST: ${s.all} pieces of clothing, and ${s.test} for testing. For digits, start facula studio --data DIR, where DIR holds MNIST's four files.`);
     }
     tell(s) {
         if (s.generation !== this.setup?.generation) return;
@@ -88,7 +88,7 @@ class Images {
             this.bars.children[i].classList.toggle("best", i === best);
             this.bars.children[i].querySelector("label").textContent = this.setup.classes[i];
         });
-        this.said.textContent = `It says: ${this.setup.classes[best]}` + (s.truth >= 0 ? `; it is: ${this.setup.classes[s.truth]}` : s.drawn ? ", of what is drawn" : ", but it knows only digits");
+        this.said.textContent = `Prediction: ${this.setup.classes[best]}` + (s.truth >= 0 ? `; label: ${this.setup.classes[s.truth]}` : s.drawn ? " (your drawing)" : " (but the network knows only digits)");
         this.said.dataset.best = best;
         this.curve.redraw();
         this.rates.redraw();
@@ -112,21 +112,21 @@ class Images {
         this.wrong.replaceChildren(...all.map(p => {
             const c = el("canvas", { "aria-hidden": "true" }), names = this.setup.classes;
             stamp(c, p.bytes, p.w, p.h);
-            return el("figure", {}, c, el("figcaption", {}, `${names[p.label >> 4]}, taken for ${names[p.label & 15]}`));
+            return el("figure", {}, c, el("figcaption", {}, `${names[p.label >> 4]}; prediction ${names[p.label & 15]}`));
         }));
-        if (!all.length) this.wrong.append(el("p", { className: "note" }, "none of the first 500"));
+        if (!all.length) this.wrong.append(el("p", { className: "note" }, "none of the first 500 test images"));
     }
 
-    // ---- what is seen ----
+    // ---- layout ----
     build() {
         const s = this.session, c = this.controls = {};
         this.what = el("p", { className: "note" });
         this.play = button("Play", () => s.do(this.state?.playing ? "pause" : "play"), { className: "main", id: "play" });
-        this.progress = el("progress", { max: 1, value: 0, "aria-label": "part of the epochs done" });
+        this.progress = el("progress", { max: 1, value: 0, "aria-label": "epochs done" });
         this.left = el("span", { className: "note" });
-        this.facts = facts(["epoch", "step", "loss", "accuracy", "test accuracy", "a step takes"]);
+        this.facts = facts(["epoch", "step", "loss", "accuracy", "test accuracy", "time per step"]);
         this.said = el("p", { id: "said", role: "status" });
-        this.image = el("canvas", { id: "image", role: "img", "aria-label": "the image that is looked at, 28 x 28" });
+        this.image = el("canvas", { id: "image", role: "img", "aria-label": "the selected image, 28 x 28" });
         this.bars = el("div", { id: "bars" }, Array.from({ length: 10 }, (_, i) => {
             const bar = el("progress", { max: 1, value: 0, id: "bar" + i });
             return el("div", { className: "chance" }, el("label", { htmlFor: "bar" + i }, String(i)), bar, el("output", {}, ""));
@@ -149,19 +149,19 @@ class Images {
         c.epochs = slide("Epochs", { min: 1, max: 100, step: 1 }, 20, set("epochs"), { id: "epochs" });
         c.seed = slide("Seed", { min: 0, max: 100, step: 1 }, 0, set("seed"), { id: "seed" });
         this.index = slide("Test image", { min: 0, max: 9999, step: 1 }, 0, v => s.do("image", { index: v }), { id: "index", live: true });
-        this.network = choose("Network", [["known", "knows digits already"], ["new", "learns from scratch"]], "known",
+        this.network = choose("Network", [["known", "trained on digits"], ["new", "learns from scratch"]], "known",
             v => s.do("reset", { known: v === "known" }), { id: "network" });
-        this.main.append(el("h1", {}, "Images"), el("p", { className: "lead" }, "LeNet-5, which knows digits, or learns from scratch: Play begins that. Look at a test image or draw one; see what the first layers answer to it, which pixels ",
-            "count (the gradient of the largest logit by the image), and which of the first 500 test images it gets wrong. Computed by ", el("code", {}, "src/studio/images/images.c"),
-            " on ", el("code", {}, "src/train/trainer.c"), "; a drawing becomes an image as MNIST's were made, ", el("code", {}, "src/studio/images/sketch.c"), "."),
+        this.main.append(el("h1", {}, "Images"), el("p", { className: "lead" }, "LeNet-5, trained on digits, or learning from scratch: Play starts that. Choose a test image or draw one, and see its feature maps, which pixels ",
+            "matter (the gradient of the largest logit with respect to the image), and which of the first 500 test images are classified wrongly. Computed by ", el("code", {}, "src/studio/images/images.c"),
+            " on ", el("code", {}, "src/train/trainer.c"), "; a drawing is normalized as MNIST's images were, ", el("code", {}, "src/studio/images/sketch.c"), "."),
         el("div", { className: "bar card", role: "toolbar", "aria-label": "training" }, this.play, button("Step", () => s.do("step", { n: 1 }), { id: "step" }),
             button("Reset", () => s.do("reset"), { id: "reset" }), this.progress, this.left),
         el("div", { className: "grid three" }, el("div", { className: "stack" }, card("Draw", this.pad, el("div", { className: "bar" }, button("Clear", () => { this.strokes = []; this.pad.redraw(); this.send(); }, { id: "clear" }))),
-            card("Training", this.network, this.what, ...Object.values(c))),
-        el("div", { className: "stack" }, card("What it sees", this.index, el("div", { className: "looked" }, this.image, this.bars), this.said,
-            check("show which pixels count", true, v => { this.salient = v; s.do("setup", {}); })), card("What the layers answer", this.maps)),
-        el("div", { className: "stack" }, card("How it learns", this.facts, this.curve, this.rates, legend([["training", "accent"], ["test (first 500)", "b"]])),
-            card("Wrong ones", this.wrong), take_along(s, ["command.txt", "model.onnx", "model.safetensors", "net.c", "net.py"]))));
+            card("Settings", this.network, this.what, ...Object.values(c))),
+        el("div", { className: "stack" }, card("Image and prediction", this.index, el("div", { className: "looked" }, this.image, this.bars), this.said,
+            check("show which pixels matter", true, v => { this.salient = v; s.do("setup", {}); })), card("Feature maps", this.maps)),
+        el("div", { className: "stack" }, card("Training", this.facts, this.curve, this.rates, legend([["training", "accent"], ["test (first 500)", "b"]])),
+            card("Misclassified", this.wrong), take_along(s, ["command.txt", "model.onnx", "model.safetensors", "net.c", "net.py"]))));
         this.salient = true;
     }
     add(e) {

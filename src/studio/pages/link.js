@@ -1,4 +1,4 @@
-// The way to the engine: a key of this tab, questions by POST, one stream of frames for an open page.
+// The connection to the engine: the key of this tab, questions by POST, one stream of frames for an open page.
 import { fold, button } from "/page/form.js";
 
 const at = new URLSearchParams(location.hash.slice(1));
@@ -6,7 +6,7 @@ if (at.get("key")) sessionStorage.setItem("key", at.get("key"));
 at.delete("key");
 const key = sessionStorage.getItem("key") || "";
 
-// What the address says of the page, without the key: an address that is shared gives nothing away.
+// The settings of the page in the address, without the key, so that it can be shared.
 export const place = at;
 export const write_place = () => history.replaceState(null, "", "#" + place);
 write_place();
@@ -30,11 +30,11 @@ export const post = async (path, body) => {
         headers: { "Content-Type": "application/json" }, keepalive: path.startsWith("/api/close/") });
     const j = await answer.json();
     if (answer.ok) return j;
-    throw Object.assign(new Error(j.error?.message || "the studio refuses"), { status: answer.status });
+    throw Object.assign(new Error(j.error?.message || "the studio refused the request"), { status: answer.status });
 };
 export const ask = (name, body) => post("/api/ask/" + name, body);
 
-// Frames as they come: u32 length, u8 kind, bytes.
+// Splits the stream into frames: u32 length, u8 kind, bytes.
 const read = async (stream, see) => {
     const reader = stream.getReader();
     let rest = new Uint8Array(0);
@@ -90,13 +90,13 @@ export class Session {
             this.lost?.();
         }
     }
-    // A question that is under way is answered before the session ends, and none is asked after that.
+    // A question in progress is answered before the session ends; none is asked after that.
     async ask(question) {
         this.asked.add(question);
         try { return await question; }
         finally { this.asked.delete(question); }
     }
-    // What changes the session goes out one after another: a browser sends on several connections, on which
+    // Commands are sent one after the other: a browser uses several connections, on which
     // the second of two clicks may arrive first.
     async after(change) {
         const before = this.last, mine = this.ask(before.then(change));
@@ -113,12 +113,12 @@ export class Session {
         if (!answer.ok) throw new Error((await answer.json()).error.message);
         return answer.blob();
     }
-    // Raw bytes to the engine: a file of the user's, or a piece of a stream.
+    // Sends raw bytes to the engine: a user's file, or a piece of a stream.
     async put(name, bytes) {
         if (!this.open) return;
         try {
             const answer = await this.after(() => call(`/api/put/${this.id}/${name}`, { method: "POST", body: bytes }));
-            if (!answer.ok) complain((await answer.json()).error?.message || "the studio refuses");
+            if (!answer.ok) complain((await answer.json()).error?.message || "the studio refused the request");
         } catch (e) { complain(e.message); }
     }
     async close() {
@@ -134,14 +134,14 @@ export class Session {
     }
 }
 
-// A file of what a question is about, by its name.
+// A file of a question, by its name.
 export const make = async (question, what, file) => {
     const answer = await call("/api/make/" + question, { method: "POST", body: JSON.stringify({ ...what, file }), headers: { "Content-Type": "application/json" } });
     if (!answer.ok) throw new Error((await answer.json()).error.message);
     return answer.blob();
 };
 
-// from: an open page, or whatever has the files.
+// from: an open page, or another source of files.
 export const save = async (from, name) => {
     try {
         const a = document.createElement("a");
@@ -152,5 +152,5 @@ export const save = async (from, name) => {
     } catch (e) { complain(e.message); }
 };
 
-// Files of an open page, a button each.
-export const take_along = (from, names) => fold("Take it along", names.map(n => button(n, () => save(from, n), { "data-file": n })));
+// Files of an open page, with a button for each.
+export const take_along = (from, names) => fold("Export", names.map(n => button(n, () => save(from, n), { "data-file": n })));

@@ -1,4 +1,4 @@
-// Runs where sound is processed: hands what the microphone hears to the page, in blocks.
+// Runs in the audio thread and passes the microphone's samples to the page in blocks.
 class Tap extends AudioWorkletProcessor {
     constructor() {
         super();

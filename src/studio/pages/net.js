@@ -11,8 +11,8 @@ export const network = page => {
     const told = el("p", { className: "note", role: "status" }, "Point at a line to see its weight, click to change it.");
     const value = el("input", { type: "number", step: "any", "aria-label": "weight", hidden: true });
 
-    // What the session says before it has heard of the last change is old: the next click is made upon that change.
-    // Where the change is refused, or never told, what the session said last counts.
+    // A state that the session sent before it got the last change is old: the next click starts from that change.
+    // If the change is refused or never arrives, the last state of the session counts.
     let wanted = null, told_last = null;
     const change = async widths => {
         if (widths.length > DEEPEST) return;
@@ -58,7 +58,7 @@ export const network = page => {
             if (!of) return;
             for (let j = 0; j < all[k + 1]; j++) for (let i = 0; i < all[k]; i++) {
                 const index = j * of.wide + i, weight = weights[of.from + index];
-                if (weight === undefined) return;           // of a network that is on its way
+                if (weight === undefined) return;           // the network is still loading
                 see(place(k, i, w, h), place(k + 1, j, w, h), weight, { param: of.name, index, text: `${of.name}[${j},${i}]` });
             }
         }
@@ -104,7 +104,7 @@ export const network = page => {
         ctx.lineWidth = 1;
         ctx.strokeRect(x - SIZE / 2, y - SIZE / 2, SIZE, SIZE);
     };
-    const view = picture("the network: neurons as small pictures of what they answer to, weights as lines", 200, draw, { height: () => height() });
+    const view = picture("the network: neurons as small pictures of their outputs, weights as lines", 200, draw, { height: () => height() });
     view.id = "net";
     const box = el("div", { className: "net" }, view);
     const find = e => {

@@ -1,4 +1,4 @@
-// Notebook: a training that goes on in a program of one's own, in Python or C: its curves, its weights.
+// Notebook: a training in the user's own program, in Python or C: its curves and weights.
 import { Session, json_of } from "/page/link.js";
 import { el, card, button, check, number } from "/page/form.js";
 import { picture, plot, heat, bars, colour, legend } from "/page/draw.js";
@@ -10,7 +10,7 @@ export const open = async main => {
 };
 
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7a00", "#7f7f7f"];
-// Curves of one kind share a picture.
+// Curves of one kind share a chart.
 const kind = name => /loss/.test(name) ? "loss" : /acc/.test(name) ? "accuracy" : name;
 
 class Notebook {
@@ -23,7 +23,7 @@ class Notebook {
     async start() {
         this.build();
         this.session = await Session.open("notebook", {}, (k, bytes) => this.see(k, bytes), () =>
-            this.main.prepend(el("p", { className: "card" }, "This page was left alone for too long. ", button("Begin again", () => location.reload()))));
+            this.main.prepend(el("p", { className: "card" }, "This page was unused for too long. ", button("Open it again", () => location.reload()))));
     }
     see(k, bytes) {
         if (k === 2) this.tell(json_of(bytes));
@@ -85,13 +85,13 @@ class Notebook {
     build() {
         this.halt = button("Stop", () => this.session.do("stop"), { id: "stop", disabled: true });
         this.none = el("p", { className: "note" }, "Nothing is shown yet. In Python: ", el("code", {}, "s = facula.studio(net)"), ", then ", el("code", {}, "facula.Trainer(net, studio=s).fit(...)"),
-            " or ", el("code", {}, "s.log(loss=loss)"), " in a loop of yours.");
+            " or ", el("code", {}, "s.log(loss=loss)"), " in your own loop.");
         this.charts = el("div", { className: "grid two", id: "charts" });
         this.list = el("div", { className: "hists", id: "tensors" });
         this.count = el("p", { className: "note" }, "None yet: facula.studio(net), or studio.weights(net).");
-        this.main.append(el("h1", {}, "Notebook"), el("p", { className: "lead" }, "A training that goes on in a notebook or a program of yours. It tells what it does by ", el("code", {}, "facula.studio()"), " in Python, ",
-            el("code", {}, "fac_studio_log"), " in C; kept by ", el("code", {}, "src/studio/runs/notebook.c"), "."),
-        el("div", { className: "bar card", role: "toolbar", "aria-label": "training" }, this.halt, check("losses logarithmic", false, v => { this.log = v; this.kinds.get("loss")?.view.redraw(); }), this.none),
+        this.main.append(el("h1", {}, "Notebook"), el("p", { className: "lead" }, "A training in your own notebook or program, which reports to this page with ", el("code", {}, "facula.studio()"), " in Python, ",
+            el("code", {}, "fac_studio_log"), " in C; stored by ", el("code", {}, "src/studio/runs/notebook.c"), "."),
+        el("div", { className: "bar card", role: "toolbar", "aria-label": "training" }, this.halt, check("logarithmic losses", false, v => { this.log = v; this.kinds.get("loss")?.view.redraw(); }), this.none),
         this.charts, el("div", { className: "after" }, card("Weights", this.count, this.list)));
     }
 }

@@ -6,7 +6,7 @@ import { network } from "/page/net.js";
 
 const SETS = ["simple", "diag", "split", "xor", "circle", "spiral", "own"];
 const RATES = [.00001, .0001, .001, .003, .005, .01, .03, .05, .1, .3, .5, 1, 3, 5, 10];
-const SPEEDS = [[1, "1 epoch a second"], [10, "10 epochs a second"], [100, "100 epochs a second"], [0, "as fast as it goes"]];
+const SPEEDS = [[1, "1 epoch per second"], [10, "10 epochs per second"], [100, "100 epochs per second"], [0, "as fast as possible"]];
 const SHARED = ["set", "count", "noise", "test_part", "seed", "net", "lr", "batch", "optimizer", "decay", "momentum", "epochs"];
 
 export const open = async main => {
@@ -35,7 +35,7 @@ class Points {
     }
     lost() {
         this.main.prepend(el("p", { className: "card" }, "This page was left alone for too long, and its network is gone. ",
-            button("Begin again", () => location.reload())));
+            button("Open it again", () => location.reload())));
     }
     see(kind, bytes) {
         if (kind === 1) return this.set_up(json_of(bytes));
@@ -127,7 +127,7 @@ class Points {
         this.table.replaceChildren(...this.rows.slice(-60).reverse().map(r => el("tr", {}, el("td", {}, String(r.epoch)),
             el("td", {}, number(r.loss)), el("td", {}, String(r.correct)), el("td", {}, percent(r.accuracy)))));
     }
-    // What is kept is compared with the training of now; settings that differ are named.
+    // Compares kept trainings with the current one and names the settings that differ.
     keep() {
         if (!this.state) return;
         const history = Object.fromEntries(Object.entries(this.history).map(([k, v]) => [k, [...v]]));
@@ -141,7 +141,7 @@ class Points {
         if (!this.kept.length) return;
         const all = [...this.kept, { setup: this.setup, state: this.state }], keys = [...SHARED, "device", "threads"].filter(k => new Set(all.map(r => String(r.setup[k]))).size > 1);
         this.others.replaceChildren(...all.map(({ setup: q, state: s }, i) => el("tr", {}, [i < this.kept.length ? "kept " + (i + 1) : "now",
-            keys.map(k => k + " " + q[k]).join(", ") || "as the others", String(Math.floor(s.step / s.in_epoch)), number(s.loss), percent(s.accuracy),
+            keys.map(k => k + " " + q[k]).join(", ") || "no difference", String(Math.floor(s.step / s.in_epoch)), number(s.loss), percent(s.accuracy),
             s.step && s.seconds > 0 ? time(s.seconds / s.step) : ""].map(t => el("td", {}, t)))));
     }
     show_confusion(s) {
@@ -149,22 +149,22 @@ class Points {
         [...s.confusion.flat(), ...s.test_confusion.flat()].forEach((n, i) => { cells[i].textContent = n; });
     }
 
-    // ---- what is seen ----
+    // ---- layout ----
     build() {
         const s = this.session, c = this.controls = {};
         this.net = network(this);
         this.play = button("Play", () => s.do(this.state?.playing ? "pause" : "play"), { className: "main", id: "play" });
-        this.progress = el("progress", { max: 1, value: 0, "aria-label": "part of the epochs done" });
+        this.progress = el("progress", { max: 1, value: 0, "aria-label": "epochs done" });
         this.left = el("span", { className: "note" });
         this.live = el("p", { className: "skip", role: "status", "aria-live": "polite" });
         this.pace = el("p", { className: "note", id: "pace" });
         this.about = el("span", { className: "note" });
         this.touched = el("p", { className: "note", hidden: true },
-            "Weights or settings were changed by hand since the last reset: the command line below begins from fresh weights.");
+            "Weights or settings were changed by hand since the last reset: the command line below starts from new weights.");
         this.speed = choose("Speed", SPEEDS, 10, v => s.do("speed", { epochs_per_s: +v }), { id: "speed" });
         this.facts = facts(["epoch", "step", "loss", "accuracy", "test loss", "test accuracy"]);
         this.sets = el("div", { className: "choice", role: "group", "aria-label": "data set", id: "sets" }, SETS.map(n => this.set_button(n)));
-        this.map = picture("What the network says of each place: blue for class 0, orange for class 1; click adds a point of your own",
+        this.map = picture("Prediction at each place: blue for class 0, orange for class 1; click to add your own points",
             300, (ctx, w, h) => this.draw_map(ctx, w, h), { square: true, tabIndex: 0 });
         this.map.id = "map";
         this.map.addEventListener("click", e => this.click_map(e));
@@ -179,7 +179,7 @@ class Points {
         const reset = (k, more) => v => this.session.do("reset", { [k]: v, ...more });
         c.count = slide("Points", { min: 2, max: 500, step: 2 }, 50, reset("count"), { id: "count" });
         c.noise = slide("Noise", { min: 0, max: .3, step: .01 }, 0, reset("noise"), { id: "noise" });
-        c.test_part = slide("Part for testing (0: all)", { min: 0, max: .8, step: .05 }, 0, reset("test_part"), { id: "test_part" });
+        c.test_part = slide("Test part (0: all points for both)", { min: 0, max: .8, step: .05 }, 0, reset("test_part"), { id: "test_part" });
         c.seed = slide("Seed", { min: 0, max: 100, step: 1 }, 0, reset("seed"), { id: "seed" });
         c.lr = slide("Learning rate", RATES, .01, v => this.send({ lr: v }), { id: "lr" });
         c.batch = slide("Batch", { min: 1, max: 100, step: 1 }, 10, v => this.send({ batch: v, keep: true }), { id: "batch" });
@@ -189,15 +189,15 @@ class Points {
         c.decay = slide("Weight decay", [0, .0001, .001, .003, .01, .03, .1, .3], 0, v => this.send({ decay: v, keep: true }), { id: "decay" });
         c.epochs = slide("Epochs", [10, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000], 500, v => this.send({ epochs: v }), { id: "epochs" });
         c.device = choose("Computes on", [["cpu", "cpu"], ["opencl", "OpenCL"]], "cpu", v => this.send({ device: v, keep: true }), { id: "device" });
-        c.threads = choose("Threads of the cpu", [[1, "1"], [2, "2"], [4, "4"], [0, "one a core"]], 1,
+        c.threads = choose("CPU threads", [[1, "1"], [2, "2"], [4, "4"], [0, "one per core"]], 1,
             v => this.send({ threads: +v, keep: true }), { id: "threads" });
         this.main.append(el("h1", {}, "Points"), this.lead(), this.toolbar(),
             el("div", { className: "grid three" }, this.left_column(c), this.middle(), this.right_column()), this.below());
     }
     lead() {
-        return el("p", { className: "lead" }, "Each point has a place in the square and one of two classes. The network learns to say which: ",
-            "the colours are its probability for each of 10,000 places, the line is where it is undecided. All arithmetic is the ",
-            "engine's, step by step as ", el("code", {}, "facula train"), " does it; the browser only draws. Computed by ",
+        return el("p", { className: "lead" }, "Each point is at a place in the square and has one of two classes. The network learns to tell which: ",
+            "the colours show its probability at 10,000 places, and the line is the decision boundary. The engine does all ",
+            "arithmetic, step by step as ", el("code", {}, "facula train"), " does it; the browser only draws. Computed by ",
             el("code", {}, "src/studio/points/points_step.c"), " and ", el("code", {}, "points_show.c"), " on ", el("code", {}, "src/train/trainer.c"), ".");
     }
     toolbar() {
@@ -210,30 +210,30 @@ class Points {
     left_column(c) {
         return el("div", { className: "stack" },
             card("Data", this.sets, c.count, c.noise, c.test_part,
-                el("p", { className: "note" }, "A click into the large picture adds a point of your own, with Shift or the right button one of class 1."),
-                button("Remove own points", () => { this.own = []; this.session.do("reset", { set: "xor" }); })),
-            card("Training", c.lr, c.batch, c.optimizer, c.momentum, c.decay, c.epochs, c.seed),
+                el("p", { className: "note" }, "Click into the large picture to add your own point; Shift or the right button adds one of class 1."),
+                button("Remove my points", () => { this.own = []; this.session.do("reset", { set: "xor" }); })),
+            card("Settings", c.lr, c.batch, c.optimizer, c.momentum, c.decay, c.epochs, c.seed),
             card("Engine", c.device, c.threads, this.about, this.pace));
     }
     middle() {
         const panel = fold("Histograms of weights and gradients", el("p", { className: "note" },
-            "Left the weights, right the gradients of the whole training set; below, how large the last step was beside the weights. ",
-            "About a thousandth is healthy."), this.hists);
+            "Left: the weights; right: the gradients of the whole training set; below: the norm of the last step relative to that of the weights. ",
+            "About one thousandth is usual."), this.hists);
         panel.id = "panels";
         panel.addEventListener("toggle", () => this.session.do("panels", { on: panel.open }));
         const hand = fold("By hand", el("p", { className: "note" }, "A slider for every weight of a small network (at most 64), from -10 to 10. ",
             "Try to solve a set yourself, then let the gradient do it."), this.sliders,
-            el("figure", {}, this.line, el("figcaption", {}, "Over x alone, at y = 0.5: the probability of class 1, and the points by their x.")));
+            el("figure", {}, this.line, el("figcaption", {}, "Over x alone, at y = 0.5: the probability of class 1, and the points at their x.")));
         hand.id = "hand";
         hand.addEventListener("toggle", () => { this.line_open = hand.open; this.show_sliders(); this.line.redraw(); });
         return el("div", { className: "stack" }, card("Network", ...this.net.parts), hand, panel);
     }
     right_column() {
         return el("div", { className: "stack" },
-            card("What it says", el("figure", {}, this.map), legend([["class 0 (circles)", "a"], ["class 1 (squares)", "b"]]),
+            card("Prediction", el("figure", {}, this.map), legend([["class 0 (circles)", "a"], ["class 1 (squares)", "b"]]),
                 check("two colours only", false, v => { this.discrete = v; this.map.redraw(); }),
-                check("ring the points that are wrong", false, v => { this.rings = v; this.map.redraw(); })),
-            card("How it learns", this.facts, this.touched, el("figure", {}, this.loss), el("figure", {}, this.accuracy),
+                check("mark misclassified points", false, v => { this.rings = v; this.map.redraw(); })),
+            card("Training", this.facts, this.touched, el("figure", {}, this.loss), el("figure", {}, this.accuracy),
                 legend([["training", "accent"], ["test", "b"]])));
     }
     below() {
@@ -242,20 +242,20 @@ class Points {
         epochs.id = "table";
         epochs.addEventListener("toggle", () => { this.table_open = epochs.open; });
         const text = el("pre", { id: "command" }, "");
-        const away = fold("Take it along", el("p", { className: "note" }, "The same training without the page, the same bytes: "), text,
+        const away = fold("Export", el("p", { className: "note" }, "The same training without the page; the weights are equal, byte for byte: "), text,
             el("div", { className: "bar" }, ["command.txt", "net.py", "torch.py", "net.c", "model.onnx", "model.safetensors", "points.csv"].map(n =>
                 button(n, () => save(this.session, n)))));
         away.id = "export";
         away.addEventListener("toggle", async () => { if (away.open) text.textContent = await (await this.session.file("command.txt")).text(); });
         this.others = el("tbody");
-        this.compared = fold("Compared", el("p", { className: "note" }, "Curves that are kept stay, dotted, while the next training runs. In PyTorch: ", el("code", {}, "torch.py"), " with ", el("code", {}, "points.csv"), ", below."),
-            el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["", "what differs", "epoch", "loss", "accuracy", "a step"].map(h => el("th", { scope: "col" }, h)))), this.others)));
+        this.compared = fold("Comparison", el("p", { className: "note" }, "Kept curves stay as dotted lines while the next training runs. In PyTorch: ", el("code", {}, "torch.py"), " with ", el("code", {}, "points.csv"), ", below."),
+            el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["", "settings that differ", "epoch", "loss", "accuracy", "time per step"].map(h => el("th", { scope: "col" }, h)))), this.others)));
         this.compared.id = "compared";
-        return el("div", { className: "grid two after" }, this.compared, fold("Which it takes for which", this.confusion), epochs,
+        return el("div", { className: "grid two after" }, this.compared, fold("Confusion matrix", this.confusion), epochs,
             el("div", { className: "wide" }, away));
     }
     confusion_table() {
-        const table = name => el("table", {}, el("caption", { className: "note" }, name), el("tr", {}, el("th", {}, "is \\ says"), el("th", { scope: "col" }, "0"), el("th", { scope: "col" }, "1")),
+        const table = name => el("table", {}, el("caption", { className: "note" }, name), el("tr", {}, el("th", {}, "class \\ prediction"), el("th", { scope: "col" }, "0"), el("th", { scope: "col" }, "1")),
             [0, 1].map(k => el("tr", {}, el("th", { scope: "row" }, "class " + k), [0, 1].map(() => el("td", { className: "n" }, "0")))));
         return el("div", { className: "bar" }, table("training"), table("test"));
     }

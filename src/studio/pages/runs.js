@@ -1,4 +1,4 @@
-// Runs: trainings of `facula train --out`, while they go on.
+// Runs: trainings of `facula train --out`, live.
 import { Session, json_of, save } from "/page/link.js";
 import { el, card, fold, button, choose, slide, check, number, percent } from "/page/form.js";
 import { picture, plot, colour } from "/page/draw.js";
@@ -6,7 +6,7 @@ import { picture, plot, colour } from "/page/draw.js";
 const COLUMNS = ["epoch", "step", "lr", "train_loss", "train_accuracy", "test_loss", "test_accuracy", "images_per_s", "seconds"];
 const NAMES = { train_loss: "training loss", test_loss: "test loss", train_accuracy: "training accuracy", test_accuracy: "test accuracy",
     lr: "learning rate", images_per_s: "samples a second" };
-// Okabe and Ito's colours, which everybody tells apart; dashes say the same.
+// Okabe and Ito's colours, which colour-blind readers can distinguish; dashes repeat the information.
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7a00", "#7f7f7f"];
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 const at = name => COLUMNS.indexOf(name);
@@ -28,10 +28,10 @@ class Runs {
     async start() {
         this.build();
         this.session = await Session.open("runs", {}, (kind, bytes) => { if (kind === 2) this.see(json_of(bytes)); },
-            () => this.note.replaceChildren("This page was left alone for too long. ", button("Begin again", () => location.reload())));
+            () => this.note.replaceChildren("This page was unused for too long. ", button("Open it again", () => location.reload())));
     }
     see(s) {
-        this.note.textContent = !s.folder ? "Nothing is watched: begin with facula studio --watch DIR, where DIR holds folders of facula train --out."
+        this.note.textContent = !s.folder ? "No folder is watched: start facula studio --watch DIR, where DIR holds folders of facula train --out."
             : s.runs.length ? `Trainings in ${s.folder}` : `${s.folder} holds no training yet: facula train mnist --out ${s.folder}/first`;
         s.runs.forEach((now, index) => {
             let run = this.runs.get(now.name);
@@ -48,7 +48,7 @@ class Runs {
             this.tell(run);
         });
     }
-    // Rows that are there and not here yet; one question at a time for each log.
+    // Requests the rows that are missing here; one question at a time for each log.
     async fetch(run, which) {
         const busy = "busy_" + which;
         if (run[busy]) return;
@@ -94,7 +94,7 @@ class Runs {
         run.cells = ["state", "epoch", "loss", "test loss", "test accuracy", "speed", "what"].map(() => el("td"));
         run.halt = button("Stop", async () => { if (await this.session.do("stop", { run: run.index })) run.asked_stop = true; this.tell(run); },
             { "aria-label": "stop " + run.name });
-        // What is taken along is named after the run; its model is there when the training is done.
+        // Exported files are named after the run; its model exists when the training is done.
         run.along = el("select", { "aria-label": "take along of " + run.name, onchange: () => { if (run.along.value) save(this.session, run.index + "." + run.along.value); run.along.value = ""; } },
             [["", "take along"], ...["command.txt", "net.c", "net.py", "model.onnx", "model.safetensors"].map(n => [n, n])].map(([v, t]) => el("option", { value: v }, t)));
         run.row = el("tr", {}, el("td", {}, box, " ", mark), el("th", { scope: "row" }, run.name), run.cells, el("td", {}, run.halt, " ", run.along));
@@ -113,7 +113,7 @@ class Runs {
         for (const o of run.along.options) o.disabled = o.value.startsWith("model") && !now.done;
     }
 
-    // ---- what is seen ----
+    // ---- layout ----
     build() {
         this.note = el("p", { className: "note", id: "watched", role: "status" }, "looking");
         this.list = el("tbody");
@@ -129,8 +129,8 @@ class Runs {
             return el("section", { className: "card" }, c, choose("Shown", names, this.metrics[i], v => { this.metrics[i] = v; c.redraw(); }, { id: "metric" + i }));
         }));
         this.main.append(el("h1", {}, "Runs"), el("p", { className: "lead" }, "Every training of ", el("code", {}, "facula train --out"),
-            " below the folder of ", el("code", {}, "--watch"), ", also one on another machine that writes there: its logs are read as they grow ",
-            "(", el("code", {}, "src/studio/runs/watch.c"), "); nothing is written but a file ", el("code", {}, "stop"), ", after which it ends with a checkpoint."),
+            " below the folder of ", el("code", {}, "--watch"), ", including trainings on other machines that write there. Their logs are read as they grow ",
+            "(", el("code", {}, "src/studio/runs/watch.c"), "). The studio writes only a file ", el("code", {}, "stop"), ", which ends a training with a checkpoint."),
             card(null, this.note, el("div", { className: "scroll" }, el("table", { id: "runs" }, el("thead", {}, el("tr", {}, ["shown", "run", "state", "epoch",
                 "loss", "test loss", "test accuracy", "speed", "what", ""].map(t => el("th", { scope: "col" }, t)))), this.list))),
             el("div", { className: "card after" }, el("div", { className: "grid three" }, axis, smooth, log)), el("div", { className: "after" }, this.charts),
@@ -160,7 +160,7 @@ class Runs {
     }
     confusion(run) {
         const m = run.about.confusion, n = m?.counts?.length || 0, labels = m?.classes || [];
-        if (!n || n > 30) return el("section", { className: "card" }, el("h2", {}, run.name), el("p", { className: "note" }, n ? n + " classes" : "no confusion yet"));
+        if (!n || n > 30) return el("section", { className: "card" }, el("h2", {}, run.name), el("p", { className: "note" }, n ? n + " classes" : "no confusion matrix yet"));
         const rows = m.counts.map((row, i) => {
             const sum = row.reduce((a, b) => a + b, 0) || 1;
             return el("tr", {}, el("th", { scope: "row" }, labels[i] || String(i)), row.map((c, k) => {
@@ -169,7 +169,7 @@ class Runs {
                 return d;
             }));
         });
-        return fold(`${run.name}: which it takes for which`, el("div", { className: "scroll" }, el("table", {}, el("tr", {}, el("th", {}, "is \\ says"),
+        return fold(`${run.name}: confusion matrix`, el("div", { className: "scroll" }, el("table", {}, el("tr", {}, el("th", {}, "class \\ prediction"),
             labels.map(l => el("th", { scope: "col" }, l))), rows)));
     }
 }

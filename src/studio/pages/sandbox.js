@@ -34,8 +34,8 @@ export const open = async main => {
         b.dataset.tab = name;
         tabs.append(b);
     }
-    main.append(el("h1", {}, "Sandboxes"), el("p", { className: "lead" }, "The small things that everything is made of, each computed by the engine: ",
-        "what a function does and how it changes, how gradients flow back through a graph, where the elements of a tensor lie."), tabs, body);
+    main.append(el("h1", {}, "Sandboxes"), el("p", { className: "lead" }, "Basic building blocks, each computed by the engine: ",
+        "functions and their derivatives, gradients through a graph, the layout of a tensor, broadcasting, modules."), tabs, body);
     await show(TABS.some(t => t[0] === place.get("tab")) ? place.get("tab") : "functions");
     return () => {};
 };
@@ -69,7 +69,7 @@ const functions = async to => {
         maps[["f", "dx", "dy"].indexOf(k)].lastChild.textContent = `${{ f: "f", dx: "df/dx", dy: "df/dy" }[k]}: ${number(low)} (blue) to ${number(high)} (orange)`;
     };
     const redraw = () => maps.forEach(m => m.firstChild.redraw());
-    const turn = slide("Turned by", { min: 0, max: 359, step: 1 }, 30, v => { state.turn = v; redraw(); }, { id: "turn", live: true });
+    const turn = slide("Rotation", { min: 0, max: 359, step: 1 }, 30, v => { state.turn = v; redraw(); }, { id: "turn", live: true });
     for (const m of maps) m.firstChild.addEventListener("pointermove", e => {
         if (!state.solid || !e.buttons) return;
         state.turn = (state.turn + e.movementX + 360) % 360;
@@ -97,15 +97,15 @@ const functions = async to => {
     };
     const text = type_in("Expression", state.text, v => { state.text = v; says.textContent = v; run(); }, { id: "expression" });
     to.append(el("div", { className: "grid side" }, el("div", { className: "stack" }, card("Function",
-        choose("One number", all.filter(f => f.inputs === 1).map(f => f.name), "tanh", set, { id: "one" }),
-        choose("Two numbers", all.filter(f => f.inputs === 2).map(f => f.name), "add", set, { id: "two" }), text,
+        choose("Of one input", all.filter(f => f.inputs === 1).map(f => f.name), "tanh", set, { id: "one" }),
+        choose("Of two inputs", all.filter(f => f.inputs === 2).map(f => f.name), "add", set, { id: "two" }), text,
         slide("From", { min: -50, max: 49, step: 1 }, -6, v => { state.low = v; if (v < state.high) run(); }, { id: "low" }),
         slide("To", { min: -49, max: 50, step: 1 }, 6, v => { state.high = v; if (v > state.low) run(); }, { id: "high" }),
         check("show derivatives", true, v => { state.slopes = v; line.redraw(); }),
-        choose("Of two numbers", [["", "a map"], ["solid", "a surface"]], "", v => { state.solid = !!v; redraw(); }, { id: "as" }), turn)),
-    card("What it does", says, line, grid, legend([["f", "accent"], ["df/dx by fac_grad", "b"]]),
+        choose("Draw two inputs as", [["", "map"], ["solid", "surface"]], "", v => { state.solid = !!v; redraw(); }, { id: "as" }), turn)),
+    card("Value and derivatives", says, line, grid, legend([["f", "accent"], ["df/dx by fac_grad", "b"]]),
         el("p", { className: "note" }, "An expression of x is a curve, one of x and y a map or a surface. It may use + - * / ** < > == and every elementwise operator, such as ", source("sigmoid(3*x) * exp(-x*x)"),
-            ". The formula above is the one that the kernels are made from. Computed by ", source("src/studio/sandbox/sandbox_function.c"), "; derivatives by ", source("src/grad/grad.c"), ".")),
+            ". The kernels are generated from the formula above. Computed by ", source("src/studio/sandbox/sandbox_function.c"), "; derivatives by ", source("src/grad/grad.c"), ".")),
     along("curve", asked)));
     set("tanh");
 };
@@ -118,7 +118,7 @@ const gradients = async to => {
     const view = picture("the graph of the expression, with values and gradients", 300, (ctx, w) => draw(ctx, w), { height: () => height() });
     view.id = "graph";
     const short = v => v.length === 1 ? number(v[0], 4) : `[${v.slice(0, 4).map(x => number(x, 3)).join(" ")}${v.length > 4 ? " ..." : ""}]`;
-    // Columns by depth: a step stands after all that it reads.
+    // Columns by depth: a step is to the right of all steps that it reads.
     const places = () => {
         const depth = [], used = new Set();
         const mark = k => { if (used.has(k)) return; used.add(k); got.steps[k].in.forEach(mark); };
@@ -166,7 +166,7 @@ const gradients = async to => {
     };
     const tell = () => {
         told.textContent = back === 0 ? "Forward: each box has its value. Step backwards to see how the result changes with it."
-            : back < order.length ? `Backwards through ${got.steps[order[back - 1]].name}: its gradient goes on to what it was made from.` : "All gradients are there.";
+            : back < order.length ? `Backwards through ${got.steps[order[back - 1]].name}: its gradient flows to its inputs.` : "All gradients are computed.";
         view.redraw();
     };
     const asked = () => ({ text: state.text, values: Object.fromEntries(["x", "y", "z"].map(n =>
@@ -203,7 +203,7 @@ const gradients = async to => {
             button("One step backwards", () => { back = Math.min(order.length, back + 1); tell(); }, { id: "backward" }),
             button("All gradients", () => { back = order.length; tell(); })), told, el("div", { className: "scroll" }, view)),
         card("Steps", el("div", { className: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["step", "of", "shape", "value", "gradient"].map(t =>
-            el("th", { scope: "col" }, t)))), table)), el("p", { className: "note" }, "A result that is no number is added up first. Computed by ",
+            el("th", { scope: "col" }, t)))), table)), el("p", { className: "note" }, "A result that is not a number is summed first. Computed by ",
             source("src/studio/sandbox/sandbox_graph.c"), "; gradients are operators of the same graph: ", source("src/grad/grad.c"), ".")), along("graph", asked))));
         view.redraw();
     };
@@ -273,12 +273,12 @@ const tensors = async to => {
             choose_element(index.reduce((n, x, k) => n * got.shape[k] + x, 0));
         } catch (e) { complain(e.message); }
     }, { id: "index" });
-    to.append(el("div", { className: "grid side" }, el("div", { className: "stack" }, card("Tensor", field("Shape, up to four dims", "shape"), field("Strides; empty: row by row", "strides"),
-        field("Storage: numbers; empty: their positions", "storage"), check("random numbers", false, v => { state.random = v; run(); })),
+    to.append(el("div", { className: "grid side" }, el("div", { className: "stack" }, card("Tensor", field("Shape, up to four dims", "shape"), field("Strides; empty: row-major", "strides"),
+        field("Storage: numbers; empty: positions", "storage"), check("random numbers", false, v => { state.random = v; run(); })),
     card("View", field("Permute: the order of the dims, such as 2,0,1", "order"), field("Slice: dim, start, end, step", "slice")), card("Index and position", position, at, told)),
     el("div", { className: "stack" }, card("Elements", facts, cells), card("Storage", strip, el("p", { className: "note" },
-        "A tensor is a window on a storage: an index times the strides, added up, is a position. A view changes shape and strides and moves nothing. ",
-        "These views are the engine's own, ", source("fac_tensor_view"), " of ", source("src/tensor/tensor.c"), ", asked by ", source("src/studio/sandbox/sandbox_layout.c"), ".")))));
+        "A tensor is a view of a storage: the sum of index times stride over all dims is a position. A view changes shape and strides, but moves no data. ",
+        "The engine makes these views, ", source("fac_tensor_view"), " of ", source("src/tensor/tensor.c"), ", called by ", source("src/studio/sandbox/sandbox_layout.c"), ".")))));
     await run();
 };
 
@@ -299,8 +299,8 @@ const broadcasting = async (to, state = { a: "3,1", b: "4" }) => {
     };
     const run = async () => {
         const answer = await question("broadcast", () => ({ a: list_of(state.a), b: list_of(state.b) }));
-        if (!answer) return out.replaceChildren(el("p", { className: "note" }, "These shapes do not fit together: from the right, dims are equal, or one of them is 1 or missing."));
-        out.replaceChildren(el("p", {}, `[${state.a}] and [${state.b}] become [${answer.shape}]`), table("a, stretched: which of its elements stands where", answer.shape, answer.a),
+        if (!answer) return out.replaceChildren(el("p", { className: "note" }, "These shapes do not broadcast: from the right, dims must be equal, or one of them 1 or missing."));
+        out.replaceChildren(el("p", {}, `[${state.a}] and [${state.b}] become [${answer.shape}]`), table("a, broadcast: which of its elements is used where", answer.shape, answer.a),
             table("b, stretched", answer.shape, answer.b));
     };
     to.append(el("div", { className: "grid side" }, card("Shapes", ["a", "b"].map(k => type_in("Shape of " + k, state[k], v => { state[k] = v; run(); }, { id: "shape-" + k })),
@@ -308,8 +308,8 @@ const broadcasting = async (to, state = { a: "3,1", b: "4" }) => {
             Object.assign(state, { a, b });
             to.replaceChildren();
             broadcasting(to, state);
-        })))), card("Side by side", out, el("p", { className: "note" }, "Both tensors count their elements; equal colours are the same element, read again without a copy. The rule is ",
-        source("src/ops"), "'s; the question ", source("fac_sandbox_broadcast"), "."))));
+        })))), card("Side by side", out, el("p", { className: "note" }, "The elements of both tensors are their own positions; equal colours are the same element, read again without a copy. The rule is that of ",
+        source("src/ops"), "; computed by ", source("fac_sandbox_broadcast"), "."))));
     await run();
 };
 
@@ -336,7 +336,7 @@ const modules = async to => {
     const layers = () => ({ layers: state.layers, inputs: +state.inputs, outputs: +state.outputs }), whole = () => ({ text: state.text });
     const build = async () => show(await question("modules", asked = layers));
     const read = async () => show(await question("modules", asked = whole));
-    const text = type_in("Text of the graph, which can be changed", "", v => { state.text = v; read(); }, { rows: 14, id: "text" });
+    const text = type_in("Text of the graph (you can edit it)", "", v => { state.text = v; read(); }, { rows: 14, id: "text" });
     to.append(el("div", { className: "grid side" }, el("div", { className: "stack" }, card("Layers", type_in("Hidden layers", state.layers, v => { state.layers = v; build(); }, { id: "layers" }),
         type_in("Inputs", "2", v => { state.inputs = v; build(); }, { id: "inputs" }), type_in("Outputs", "2", v => { state.outputs = v; build(); }, { id: "outputs" })),
     card("Tree", tree)), el("div", { className: "stack" }, card("Parameters by name", el("div", { className: "scroll" }, el("table", { id: "params" }, el("thead", {}, el("tr", {},

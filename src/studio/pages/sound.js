@@ -1,4 +1,4 @@
-// Sound: a file or the microphone as a spectrogram that scrolls, and what a model hears in it.
+// Sound: a file or the microphone as a scrolling spectrogram, and the classes that a model finds in it.
 import { Session, json_of, take_along, complain } from "/page/link.js";
 import { el, card, button, slide, choose, facts, number, percent, time } from "/page/form.js";
 import { picture, colour } from "/page/draw.js";
@@ -9,8 +9,8 @@ export const open = async main => {
     return () => { p.silence(); p.session.close(); };
 };
 
-const WIDE = 1024, HIGH = 256;      // columns that are kept, rows of one
-// From dark blue over grey to yellow, which everybody tells apart (after cividis, Nuñez et al. 2018).
+const WIDE = 1024, HIGH = 256;      // columns kept, rows of a column
+// From dark blue over grey to yellow, also for colour-blind readers (after cividis, Nuñez et al. 2018).
 const STOPS = [[0, 32, 77], [87, 93, 109], [165, 156, 116], [255, 234, 70]];
 
 class Sound {
@@ -26,7 +26,7 @@ class Sound {
         this.build();
         this.session = await Session.open("sound", {}, (kind, bytes) => this.see(kind, bytes), () => {
             this.silence();
-            this.main.prepend(el("p", { className: "card" }, "This page was left alone for too long. ", button("Begin again", () => location.reload())));
+            this.main.prepend(el("p", { className: "card" }, "This page was unused for too long. ", button("Open it again", () => location.reload())));
         });
         this.along.append(take_along(this.session, ["command.txt", "model.onnx", "model.safetensors", "net.c", "net.py"]));
     }
@@ -46,8 +46,8 @@ class Sound {
         const p = this.place.input;
         p.max = s.seconds;
         p.disabled = s.source !== "file";
-        this.deaf.textContent = s.deaf || `A model that hears ${number(s.window / s.model_rate)} s at ${s.model_rate} Hz, four times a second` +
-            (s.rate !== s.model_rate ? `; the sound of ${s.rate} Hz is resampled for it` : "");
+        this.deaf.textContent = s.deaf || `The model gets ${number(s.window / s.model_rate)} s at ${s.model_rate} Hz, four times a second` +
+            (s.rate !== s.model_rate ? `; the sound, at ${s.rate} Hz, is resampled for it` : "");
         this.along.hidden = Boolean(s.deaf);
         this.facts_of = s;
         this.view.redraw();
@@ -75,7 +75,7 @@ class Sound {
         if (names.length && s.heard !== this.log.at(-1)?.until) this.note(s);
         this.view.redraw();
     }
-    // What is heard now goes into the list where it is another class than before.
+    // A class is added to the list when it differs from the one before.
     note(s) {
         const last = this.log.at(-1), best = s.classes[0];
         if (last?.name === best.name && s.heard > last.until) last.until = s.heard;
@@ -130,7 +130,7 @@ class Sound {
         for (let t = Math.ceil(a / step) * step; t < b; t += step) if (t >= 0) ctx.fillText(number(t, 4) + " s", left + (t - a) / (b - a) * (w - left), bottom + 5);
     }
 
-    // ---- where it comes from ----
+    // ---- sources ----
     async take_file(file) {
         if (!file) return;
         this.silence();
@@ -148,7 +148,7 @@ class Sound {
             if (!await this.session.do("microphone", { rate: audio.sampleRate })) return this.silence();
             let waiting = 0;
             tap.port.onmessage = async e => {
-                if (this.audio !== audio || waiting > 8) return;       // a slow engine misses some
+                if (this.audio !== audio || waiting > 8) return;       // a slow engine skips some
                 waiting++;
                 await this.session.put("block", e.data.buffer);
                 waiting--;
@@ -174,22 +174,22 @@ class Sound {
         const file = el("input", { type: "file", accept: ".wav,audio/wav", id: "file", "aria-label": "a WAV file", onchange: () => this.take_file(file.files[0]) });
         this.place = slide("Place", { min: 0, max: 1, step: .01 }, 0, v => this.session.do("seek", { seconds: v }), { id: "place", disabled: true });
         c.length = choose("Samples of a frame", [64, 128, 256, 512, 1024, 2048, 4096].map(String), "512", set("length"), { id: "length" });
-        c.part = choose("Frames begin every", [["1", "whole frame"], ["2", "half of one"], ["4", "quarter of one"], ["8", "eighth of one"]], "4", set("part"), { id: "part" });
-        c.mels = choose("Scale", [["0", "frequencies as they are"], ["32", "32 mels"], ["40", "40 mels"], ["64", "64 mels"], ["80", "80 mels"]], "0", set("mels"), { id: "mels" });
-        c.speed = choose("A file is heard", [["1", "as it sounds"], ["4", "4 times as fast"], ["0", "as fast as it goes"]], "1", set("speed"), { id: "speed" });
+        c.part = choose("Frames begin every", [["1", "frame"], ["2", "half frame"], ["4", "quarter frame"], ["8", "eighth of a frame"]], "4", set("part"), { id: "part" });
+        c.mels = choose("Scale", [["0", "plain frequencies"], ["32", "32 mels"], ["40", "40 mels"], ["64", "64 mels"], ["80", "80 mels"]], "0", set("mels"), { id: "mels" });
+        c.speed = choose("Speed of a file", [["1", "normal"], ["4", "4 times as fast"], ["0", "as fast as possible"]], "1", set("speed"), { id: "speed" });
         const range = slide("Range in decibels", { min: 20, max: 120, step: 5 }, 80, v => { this.range = v; this.view.redraw(); }, { id: "range", live: true });
-        this.facts = facts(["source", "rate", "at", "of", "columns", "a look takes"]);
+        this.facts = facts(["source", "rate", "at", "of", "columns", "time per window"]);
         this.stopped = el("p", { className: "note" });
         this.deaf = el("p", { className: "note", id: "deaf" });
         this.bars = el("div", { id: "classes" });
         this.heard = el("ol", { id: "heard", className: "plain" });
         this.along = el("div", { hidden: true });
-        this.view = picture("spectrogram: time to the right, frequency upwards, the louder the lighter", 340, (ctx, w, h) => this.draw(ctx, w, h));
+        this.view = picture("spectrogram: time to the right, frequency upwards, louder is lighter", 340, (ctx, w, h) => this.draw(ctx, w, h));
         this.view.id = "view";
-        this.main.append(el("h1", {}, "Sound"), el("p", { className: "lead" }, "A WAV file or the microphone, as short-time spectra that the engine computes, and the classes that a model hears in it. What the microphone hears ",
-            "goes to this machine's engine alone, and is not kept. Computed by ", el("code", {}, "src/studio/hearing/hearing_work.c"), " on ", el("code", {}, "src/nn/spectrogram.c"), "."),
+        this.main.append(el("h1", {}, "Sound"), el("p", { className: "lead" }, "A WAV file or the microphone as short-time spectra that the engine computes, and the classes that a model finds in it. The sound of the microphone ",
+            "goes only to the engine on this machine, which keeps it for at most a minute. Computed by ", el("code", {}, "src/studio/hearing/hearing_work.c"), " on ", el("code", {}, "src/nn/spectrogram.c"), "."),
         el("div", { className: "bar card", role: "toolbar", "aria-label": "sound" }, file, this.mic, this.play, this.stopped),
-        el("div", { className: "grid side" }, card("How it is shown", this.place, ...Object.values(c), range),
-            el("div", { className: "stack" }, card(null, this.view, this.facts), card("What is heard", this.deaf, el("div", { className: "grid two" }, this.bars, this.heard)), this.along)));
+        el("div", { className: "grid side" }, card("Display", this.place, ...Object.values(c), range),
+            el("div", { className: "stack" }, card(null, this.view, this.facts), card("Classes", this.deaf, el("div", { className: "grid two" }, this.bars, this.heard)), this.along)));
     }
 }

@@ -1,4 +1,4 @@
-// Text: a network learns which reviews are good; each word of a sentence shows what it adds to the answer.
+// Text: a network learns which reviews are good; each word of a sentence shows its contribution to the prediction.
 import { Session, json_of, take_along } from "/page/link.js";
 import { el, card, button, slide, choose, type_in, facts, number, percent, time } from "/page/form.js";
 import { picture, plot, colour, legend } from "/page/draw.js";
@@ -20,7 +20,7 @@ class Text {
         const note = el("p", { className: "note" }, "Reading the sentences ...");
         this.main.append(note);
         this.session = await Session.open("text", {}, (kind, bytes) => this.see(kind, bytes), () =>
-            this.main.prepend(el("p", { className: "card" }, "This page was left alone for too long. ", button("Begin again", () => location.reload()))));
+            this.main.prepend(el("p", { className: "card" }, "This page was unused for too long. ", button("Open it again", () => location.reload()))));
         note.remove();
         this.build();
     }
@@ -98,7 +98,7 @@ class Text {
     async near(word) {
         const got = await this.session.do("near", { word });
         if (!got) return;
-        this.nearest.replaceChildren(el("p", { className: "note" }, `nearest to "${got.word}", by the angle between the vectors (random ones are near 0)`),
+        this.nearest.replaceChildren(el("p", { className: "note" }, `nearest to "${got.word}", by cosine similarity (near 0 for random vectors)`),
             el("ol", {}, got.near.map(n => el("li", {}, n.word, " ", el("span", { className: "note" }, number(n.cosine, 3))))));
     }
     build() {
@@ -111,12 +111,12 @@ class Text {
         this.lacks = el("p", { className: "card", id: "lacks", role: "status", hidden: true });
         this.what = el("p", { className: "note" });
         this.play = button("Play", () => s.do(this.state?.playing ? "pause" : "play"), { className: "main", id: "play" });
-        this.progress = el("progress", { max: 1, value: 0, "aria-label": "part of the epochs done" });
+        this.progress = el("progress", { max: 1, value: 0, "aria-label": "epochs done" });
         this.left = el("span", { className: "note" });
-        this.facts = facts(["epoch", "step", "loss", "accuracy", "test accuracy", "a step takes"]);
+        this.facts = facts(["epoch", "step", "loss", "accuracy", "test accuracy", "time per step"]);
         this.said = el("p", { id: "said", role: "status" });
         this.words = el("div", { id: "words", className: "words" });
-        this.nearest = el("div", { id: "near", role: "status" }, el("p", { className: "note" }, "Click a word: those whose vectors are nearest."));
+        this.nearest = el("div", { id: "near", role: "status" }, el("p", { className: "note" }, "Click a word to see those whose vectors are nearest."));
         this.rows = el("tbody");
         this.sentence = type_in("Sentence", "a clever and funny film , but the story is not good", v => s.do("text", { text: v }), { rows: 3, id: "sentence", maxLength: 1000 });
         this.sentence.input.addEventListener("input", () => s.do("text", { text: this.sentence.input.value }));
@@ -126,7 +126,7 @@ class Text {
         this.curve.id = "loss";
         this.rates = picture("accuracy over epochs", 150, (ctx, w, high) => plot(ctx, w, high, [{ x: h.epoch, y: h.test, colour: colour("b"), dash: [5, 3] },
             { x: h.epoch, y: h.accuracy, colour: colour("accent") }], { xlabel: "epoch", y: [0, 1.02] }));
-        c.samples = slide("Sentences for training", { min: 10, max: 10, step: 1 }, 10, set("samples"), { id: "samples" });
+        c.samples = slide("Training sentences", { min: 10, max: 10, step: 1 }, 10, set("samples"), { id: "samples" });
         c.filters = slide("Filters of each width", { min: 1, max: 200, step: 1 }, 64, v => net({ filters: v }), { id: "filters" });
         c.widths = type_in("Widths in words", "3-4-5", v => net({ widths: v }), { id: "widths" });
         c.dropout = slide("Dropout", { min: 0, max: .95, step: .05 }, .5, v => net({ dropout: v }), { id: "dropout" });
@@ -139,13 +139,13 @@ class Text {
         this.all = el("div", { hidden: true },
             el("div", { className: "bar card", role: "toolbar", "aria-label": "training" }, this.play, button("Step", () => s.do("step", { n: 1 }), { id: "step" }),
                 button("Reset", () => s.do("reset"), { id: "reset" }), this.progress, this.left),
-            el("div", { className: "grid three" }, card("Training", this.what, ...Object.values(c)),
-                el("div", { className: "stack" }, card("What it reads", this.sentence, this.said, this.words, legend([["speaks for good", "b"], ["speaks for bad", "a"]])),
-                    card("Sentences for testing", order, el("div", { className: "scroll" }, el("table", { id: "rows" }, el("thead", {}, el("tr", {}, ["sentence", "is", "taken for", "logit", "error"].map(n => el("th", { scope: "col" }, n)))), this.rows)))),
-                el("div", { className: "stack" }, card("How it learns", this.facts, this.curve, this.rates, legend([["training", "accent"], ["test", "b"]])),
+            el("div", { className: "grid three" }, card("Settings", this.what, ...Object.values(c)),
+                el("div", { className: "stack" }, card("Sentence", this.sentence, this.said, this.words, legend([["towards good", "b"], ["towards bad", "a"]])),
+                    card("Test sentences", order, el("div", { className: "scroll" }, el("table", { id: "rows" }, el("thead", {}, el("tr", {}, ["sentence", "label", "prediction", "logit", "error"].map(n => el("th", { scope: "col" }, n)))), this.rows)))),
+                el("div", { className: "stack" }, card("Training", this.facts, this.curve, this.rates, legend([["training", "accent"], ["test", "b"]])),
                     card("Neighbours", word, this.nearest), take_along(s, ["command.txt", "model.onnx", "model.safetensors", "words.txt", "net.c", "net.py"]))));
         this.main.append(el("h1", {}, "Text"), el("p", { className: "lead" }, "Kim's network learns from scratch whether a review is good or bad: vectors of words, filters over a few words each, the maximum of each filter over ",
-            "the sentence. The share of a word is the gradient of the logits' difference by its vector, times the vector. Computed by ", el("code", {}, "src/studio/sentences/sentences.c"), " on ",
+            "the sentence. The contribution of a word is the gradient of the logits' difference with respect to its vector, times the vector. Computed by ", el("code", {}, "src/studio/sentences/sentences.c"), " on ",
             el("code", {}, "src/nn/sentence.c"), " and ", el("code", {}, "src/train/trainer.c"), "."), this.lacks, this.all);
     }
 }

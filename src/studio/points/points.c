@@ -1,4 +1,4 @@
-/* The page of points: what its buttons do. */
+/* The page of points: its commands. */
 #include "studio/points/points.h"
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static void close_page(void *self) {
 static fac_status begin_on(points_setup *s, const char *device, fac_error *err) {
     const int n = device ? snprintf(s->device, sizeof s->device, "%s", device) : 0;
     if (n < (int)sizeof s->device) return FAC_OK;
-    return fac_raise(err, FAC_E_ARGUMENT, "there is no device \"%s\"", device);
+    return fac_raise(err, FAC_E_ARGUMENT, "unknown device \"%s\"", device);
 }
 
 static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
@@ -35,8 +35,8 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
     return status;
 }
 
-/* Settings.  With "keep" the network goes on with the weights that fit; a learning rate alone
- * changes nothing else. */
+/* Settings.  With "keep" the network keeps the weights that still fit; a change of the learning
+ * rate alone keeps everything. */
 static fac_status set_up(points *p, const cJSON *what, fac_error *err) {
     points_setup s = p->setup;
     bool keep = false;
@@ -100,17 +100,17 @@ static fac_tensor *find_param(const points *p, const char *name) {
     return NULL;
 }
 
-/* One number of one parameter, by hand. */
+/* Sets one element of one parameter by hand. */
 static fac_status set_weight(points *p, const cJSON *what, fac_error *err) {
     fac_tensor *t = find_param(p, fac_json_string_of(what, "param"));
     double value = NAN;
     int64_t index = 0;
-    if (!t) return fac_raise(err, FAC_E_ARGUMENT, "param names none of the network's parameters");
+    if (!t) return fac_raise(err, FAC_E_ARGUMENT, "param must name a parameter of the network");
     const fac_type type = fac_tensor_type(t);
     const size_t bytes = fac_type_bytes(&type);
     FAC_TRY(fac_json_int(what, "index", 0, fac_dims_count(&type.dims) - 1, &index, err));
     FAC_TRY(fac_json_real(what, "value", -1e6, 1e6, &value, err));
-    if (isnan(value)) return fac_raise(err, FAC_E_ARGUMENT, "value is a number");
+    if (isnan(value)) return fac_raise(err, FAC_E_ARGUMENT, "value must be a number");
     float *all = fac_alloc(1, bytes);
     if (!all) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of %zu bytes", bytes);
     fac_status status = fac_tensor_read(t, all, bytes, err);
@@ -139,7 +139,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
         fac_json_put_pair(answer, "step", (double)p->step);
         return FAC_OK;
     }
-    return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
+    return fac_raise(err, FAC_E_ARGUMENT, "unknown command");
 }
 
 const page fac_page_points = { .name = "points",

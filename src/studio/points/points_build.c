@@ -1,4 +1,4 @@
-/* From the settings of the page of points to data, a network and its programs. */
+/* The page of points: data, a network and its programs, made from the settings. */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -37,7 +37,7 @@ static fac_status read_set(const points_setup *s, fac_dataset *out, fac_error *e
     return fac_dataset_points(s->set, &o, out, err);
 }
 
-/* The points of the training, then those of the test: as one set that the page draws. */
+/* The training points, then the test points, as one set for drawing. */
 static fac_status join(const fac_dataset *a, const fac_dataset *b, fac_dataset *out,
                        fac_error *err) {
     float xy[2 * POINTS_MOST];
@@ -52,7 +52,7 @@ static fac_status join(const fac_dataset *a, const fac_dataset *b, fac_dataset *
     return fac_dataset_points_of(n, xy, label, out, err);
 }
 
-/* As `facula train` does it: without a part of its own the test is the training. */
+/* As in `facula train`: without a test part, the training points are also the test points. */
 static fac_status load(points *p, const points_setup *s, fac_error *err) {
     fac_dataset set;
     if (s->test_part == 0) {
@@ -80,7 +80,7 @@ static fac_status tensor_of(fac_dtype dtype, fac_dims dims, const void *data, fa
     return status;
 }
 
-/* Middles of the pixels of the unit square, the first row at the top. */
+/* Centres of the pixels of the unit square, from the top row. */
 static fac_status new_grid(fac_tensor **out, fac_error *err) {
     float *xy = fac_alloc(2 * (size_t)POINTS_PIXELS, sizeof *xy);
     if (!xy) return fac_raise_memory(err, "a grid");
@@ -109,7 +109,7 @@ static fac_status new_model(const points_setup *s, fac_graph **out, fac_error *e
     return status;
 }
 
-/* Parameters of the same name and shape stay what they were. */
+/* Keeps the contents of parameters of the same name and shape. */
 static fac_status keep_weights(const fac_graph *old, fac_graph *new, fac_error *err) {
     for (int i = 0; i < fac_graph_params(new); i++) {
         const fac_value *to = fac_graph_param(new, i);
@@ -120,7 +120,7 @@ static fac_status keep_weights(const fac_graph *old, fac_graph *new, fac_error *
             if (strcmp(fac_value_name(from), fac_value_name(to)) || !fac_dims_equal(&d, &type.dims))
                 continue;
             const void *data = fac_tensor_data(fac_value_tensor(from));
-            if (!data) return fac_raise(err, FAC_E_DEVICE, "the weights cannot be read");
+            if (!data) return fac_raise(err, FAC_E_DEVICE, "cannot read the weights");
             FAC_TRY(fac_tensor_write(fac_value_tensor(to), data, fac_type_bytes(&type), err));
         }
     }
@@ -131,7 +131,7 @@ static fac_tensor *shared(void *self, const char *name, fac_type type, fac_error
     fac_value *v = fac_graph_find(self, name);
     (void)type;
     if (!v || !fac_value_tensor(v)) {
-        fac_raise(err, FAC_E_INTERNAL, "there is no parameter %s", name);
+        fac_raise(err, FAC_E_INTERNAL, "the network has no parameter %s", name);
         return NULL;
     }
     return fac_tensor_retain(fac_value_tensor(v));
@@ -148,8 +148,8 @@ static fac_value *scaled(fac_value *x, double by, double more) {
     return fac_add(fac_mul(x, fac_number(g, FAC_F32, by)), fac_number(g, FAC_F32, more));
 }
 
-/* What the first neurons of a layer say of every second pixel: [50 x 50, n] of the [100 x 100, n].
- */
+/* Outputs of the first neurons of a layer at every second pixel: [50 x 50, n] of the [100 x 100,
+ * n]. */
 static fac_value *every_second(fac_value *x) {
     enum { STEP = POINTS_GRID / POINTS_NEURON, SIDE = POINTS_NEURON };
     const int64_t n = fac_value_type(x).dims.d[1];
@@ -158,9 +158,9 @@ static fac_value *every_second(fac_value *x) {
     return fac_reshape(x, fac_shape(SIDE * SIDE, n));
 }
 
-/* Bytes as the page gets them: probabilities of the second class, 255 is 1.  Of each layer the
- * largest values of the first neurons, [1,16], and their pictures, [16,50 x 50]: 128 is 0, 1 and
- * 255 the largest value and its negative. */
+/* Bytes for the page: probabilities of the second class, where 255 means 1.  For each layer, the
+ * largest magnitudes of the first neurons, [1,16], and their pictures, [16,50 x 50], where 128
+ * means 0, and 1 and 255 mean minus and plus that magnitude. */
 static void add_pictures(const points *p, fac_graph *g, fac_value *logits, fac_value **hidden) {
     fac_value *margin = fac_sub(fac_slice(logits, 1, 1, 2, 1), fac_slice(logits, 1, 0, 1, 1));
     fac_output(g, "boundary", fac_cast(scaled(fac_sigmoid(margin), 255, 0.5), FAC_U8));
@@ -174,7 +174,7 @@ static void add_pictures(const points *p, fac_graph *g, fac_value *logits, fac_v
     }
 }
 
-/* Probabilities [N,2], their logarithms, and of each layer the largest value of each neuron. */
+/* Probabilities [N,2], their logarithms, and the maximum of each neuron of each layer. */
 static void add_numbers(const points *p, fac_graph *g, fac_value *logits, fac_value **hidden) {
     fac_output(g, "p", fac_softmax(logits, 1));
     fac_output(g, "log p", fac_log_softmax(logits, 1));
@@ -182,7 +182,7 @@ static void add_numbers(const points *p, fac_graph *g, fac_value *logits, fac_va
         name_output(g, "largest", k, fac_reduce_max(hidden[k], fac_shape(0), false));
 }
 
-/* A program of n points over the parameters of the model. */
+/* A program for n points that shares the parameters of the model. */
 static fac_status new_program(points *p, int64_t n,
                               void (*add)(const points *p, fac_graph *g, fac_value *logits,
                                           fac_value **hidden),

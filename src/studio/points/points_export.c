@@ -1,5 +1,5 @@
-/* What leaves the page of points: the command line that does the same, the network as files and as
- * code, the points. */
+/* Exports of the page of points: the equivalent command line, the network as files and as code, the
+ * points. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "studio/points/points.h"
 #include "studio_net_c.h"
 
-/* The shortest text that is read back as x. */
+/* The shortest text that reads back as x. */
 static const char *exact(double x, char to[32]) {
     const bool whole = x == floor(x) && fabs(x) < 1e15;
     if (whole) snprintf(to, 32, "%.0f", x);
@@ -50,12 +50,11 @@ static fac_status command(points *p, fac_text *to, fac_error *err) {
         add_option(to, "--threads", (double)s->threads);
     fac_text_add(to, " --out run\n");
     if (p->touched)
-        fac_text_add(to, "# Weights or settings were changed by hand while it learned: this begins "
-                         "from fresh weights.\n");
+        fac_text_add(to, "# Weights or settings were changed during the training: this starts "
+                         "from new weights.\n");
     else if (p->in_epoch && p->step % p->in_epoch)
         fac_text_print(
-            to,
-            "# The page stands within an epoch, at step %lld; the command goes on to its end.\n",
+            to, "# The page is within an epoch, at step %lld; the command trains to its end.\n",
             (long long)p->step);
     return FAC_OK;
 }
@@ -101,7 +100,7 @@ static fac_status c_code(points *p, fac_text *to, fac_error *err) {
     return FAC_OK;
 }
 
-/* In the order of the set itself, so that the same training follows from it. */
+/* In the order of the set, so that a training from the file is the same. */
 static fac_status table(points *p, fac_text *to, fac_error *err) {
     const points_setup *s = &p->setup;
     fac_dataset d;
@@ -141,5 +140,5 @@ fac_status fac_points_file(void *self, const char *name, fac_text *out, const ch
         *type = files[k].type;
         return files[k].write(self, out, err);
     }
-    return fac_raise(err, FAC_E_ARGUMENT, "there is no such file");
+    return fac_raise(err, FAC_E_ARGUMENT, "unknown file");
 }

@@ -33,7 +33,7 @@ static fac_status read_word(const cJSON *from, const char *key, const char *cons
     const char *word = fac_json_string_of(from, key);
     if (!cJSON_HasObjectItem(from, key)) return FAC_OK;
     if (!word || !among(word, list))
-        return fac_raise(err, FAC_E_ARGUMENT, "%s is none of those that the page knows", key);
+        return fac_raise(err, FAC_E_ARGUMENT, "%s has an unknown value", key);
     snprintf(to, POINTS_NAME, "%s", word);
     return FAC_OK;
 }
@@ -42,7 +42,7 @@ static fac_status read_optimizer(points_setup *s, const cJSON *from, fac_error *
     const char *word = fac_json_string_of(from, "optimizer");
     if (!cJSON_HasObjectItem(from, "optimizer")) return FAC_OK;
     if (!word || strlen(word) >= POINTS_NAME || !fac_optim_find(word))
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no such optimizer");
+        return fac_raise(err, FAC_E_ARGUMENT, "unknown optimizer");
     snprintf(s->optimizer, POINTS_NAME, "%s", word);
     return FAC_OK;
 }
@@ -53,7 +53,8 @@ static fac_status read_points(points_setup *s, const cJSON *from, fac_error *err
     int64_t n = 0;
     if (!list) return FAC_OK;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > POINTS_MOST)
-        return fac_raise(err, FAC_E_ARGUMENT, "points is a list of at most %d", POINTS_MOST);
+        return fac_raise(err, FAC_E_ARGUMENT, "points must be a list of at most %d points",
+                         POINTS_MOST);
     cJSON_ArrayForEach(one, list) {
         const cJSON *x = cJSON_GetArrayItem(one, 0), *y = cJSON_GetArrayItem(one, 1);
         const cJSON *label = cJSON_GetArrayItem(one, 2);
@@ -62,7 +63,7 @@ static fac_status read_points(points_setup *s, const cJSON *from, fac_error *err
             !(x->valuedouble > -10 && x->valuedouble < 10) ||
             !(y->valuedouble > -10 && y->valuedouble < 10))
             return fac_raise(err, FAC_E_ARGUMENT,
-                             "a point is [x, y, label], with a label of 0 or 1");
+                             "a point must be [x, y, label], with a label of 0 or 1");
         s->xy[2 * n] = (float)x->valuedouble;
         s->xy[2 * n + 1] = (float)y->valuedouble;
         s->label[n++] = label->valuedouble > 0.5;
@@ -101,7 +102,7 @@ fac_status fac_points_setup_read(points_setup *s, const cJSON *from, fac_error *
     FAC_TRY(read_points(&new, from, err));
     if (fac_points_own(&new) && !new.n)
         return fac_raise(err, FAC_E_ARGUMENT,
-                         "there is no point of your own yet: click into the picture");
+                         "you have not added any points yet: click into the picture");
     *s = new;
     return FAC_OK;
 }

@@ -34,9 +34,9 @@ static void add_f32s(fac_text *to, const float *x, int64_t n) {
     }
 }
 
-/* ---- the boundary, and what it says of the points ---- */
+/* ---- the boundary, and the probabilities of the points ---- */
 
-/* Bytes of a tensor of these, contiguous. */
+/* Bytes of a contiguous tensor. */
 static void add_bytes(fac_text *to, const fac_tensor *t) {
     const fac_type type = fac_tensor_type(t);
     const void *x = fac_tensor_data(t);
@@ -60,7 +60,7 @@ static void put_boundary(points *p, const fac_tensor *grid, const fac_tensor *at
 
 /* ---- neurons ---- */
 
-/* of: the largest values, then the pictures, of each layer. */
+/* of: the largest magnitudes, then the pictures, of each layer. */
 static void put_neurons(points *p, fac_tensor *const *of, frames *to) {
     enum { PIXELS = POINTS_NEURON * POINTS_NEURON };
     fac_text t = { 0 };
@@ -99,7 +99,7 @@ static void put_weights(points *p, frames *to) {
 
 /* ---- numbers ---- */
 
-/* Where the points for training, or for testing, stand among all. */
+/* The range of the training points, or the test points, among all. */
 static void find_part(const points *p, bool test, int64_t *first, int64_t *end) {
     *first = test ? p->all.count - p->test.count : 0;
     *end = test ? p->all.count : p->train.count;
@@ -114,7 +114,7 @@ static void write_confusion(const points *p, const fac_tensor *at_points, bool t
                    (long long)counts[0][1], (long long)counts[1][0], (long long)counts[1][1]);
 }
 
-/* Neurons after a relu that are 0 for all points; -1 where the activation has no such place. */
+/* Neurons whose relu is 0 for all points; -1 if the activation is not a relu. */
 static void write_dead(const points *p, fac_tensor *const *largest, fac_text *to) {
     const bool relu = !strcmp(p->setup.net.activation, "relu");
     for (int k = 0; k < p->setup.net.n && largest[k]; k++) {
@@ -127,7 +127,7 @@ static void write_dead(const points *p, fac_tensor *const *largest, fac_text *to
     }
 }
 
-/* Cross entropy, and how many are right; of numbers that are none, the first class is said. */
+/* Cross entropy, and how many points are right; NaN counts as the first class. */
 static void write_score(const points *p, const fac_tensor *logs, bool test, fac_text *to) {
     const float *x = logs ? fac_tensor_data(logs) : NULL;
     double loss = 0, right = 0;
@@ -248,7 +248,7 @@ void fac_points_show(void *self, frames *to) {
     fac_tensor *boundary[OUTPUTS] = { NULL }, *at[OUTPUTS] = { NULL };
     if (!p->dirty && !p->fresh_setup) return;
     const fac_status status = look(p, boundary, at);
-    p->dirty = status != FAC_OK; /* then again, until it is seen */
+    p->dirty = status != FAC_OK; /* after an error, try again */
     if (p->fresh_setup) put_setup(p, to);
     put_state(p, at, to);
     if (!status) {

@@ -1,4 +1,4 @@
-/* Steps of the page of points, in slices so short that a click waits for none of them. */
+/* Training on the page of points, in slices so short that a click never has to wait. */
 #include <math.h>
 #include <string.h>
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 
 #define SLICE_NS INT64_C(8000000)
 
-/* ---- how large a step was ---- */
+/* ---- size of an update ---- */
 
 static void norms(const points *p, float *before, points_update *to) {
     for (int i = 0; i < fac_graph_params(p->model); i++) {
@@ -59,7 +59,7 @@ static fac_status step(points *p, fac_error *err) {
 
 static bool over(const points *p) { return p->step >= p->setup.epochs * p->in_epoch; }
 
-/* False: the training is over, or cannot go on. */
+/* False: the training has ended or failed. */
 static bool one(points *p) {
     float *before = p->measure ? copy_weights(p) : NULL;
     const fac_status status = step(p, &p->stopped);
@@ -78,16 +78,14 @@ void fac_points_steps(points *p, int64_t n) {
     const int64_t start = fac_now_ns();
     const bool was = p->playing;
     if (over(p))
-        p->setup.epochs =
-            (p->step + n + p->in_epoch - 1) / p->in_epoch; /* the user goes on by hand */
+        p->setup.epochs = (p->step + n + p->in_epoch - 1) / p->in_epoch; /* the user continues */
     p->stopped = (fac_error){ 0 };
     while (n-- > 0 && one(p)) {}
     p->playing = was && p->playing;
     p->seconds += 1e-9 * (double)(fac_now_ns() - start);
 }
 
-/* How many steps the clock has earned since the last slice: as many as fit where no speed is set.
- */
+/* Steps due since the last slice; without a limit of speed, as many as fit. */
 static int64_t earned(points *p, int64_t now) {
     if (p->speed <= 0) return INT64_MAX;
     p->owed += 1e-9 * (double)(now - p->last) * p->speed * (double)p->in_epoch;

@@ -1,6 +1,6 @@
-/* The training of the page as a PyTorch program: the same points, network, optimizer and batches of
- * the same size, from first weights of PyTorch's own.  It prints losses and the time of a step, to
- * be laid beside those of the page. */
+/* The training of the page as a PyTorch program: the same points, network, optimizer and batch
+ * size, but PyTorch's own initial weights.  It prints losses and the time per step, for comparison
+ * with the page. */
 #include <string.h>
 #include "base/error.h"
 #include "studio/points/points.h"

@@ -1,5 +1,5 @@
-/* Curves and weights of a program of one's own.  Both are bounded: a curve that is full keeps every
- * second of its points, and takes every second from then on. */
+/* Curves and weights of a user's program.  Both are limited: a full curve drops every second of its
+ * points, and from then on takes every second new one. */
 #include "studio/runs/notebook.h"
 #include <math.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum { POINTS = 500, BUCKETS = 24, SIDE = 48 };
 typedef struct curve {
     char name[NOTEBOOK_NAME];
     double x[POINTS + 1], y[POINTS + 1];
-    int n, shown; /* that are kept; and with the last one, also where it is not */
+    int n, shown; /* points kept; points shown, which always include the last one */
     int64_t every, count;
 } curve;
 
@@ -93,7 +93,7 @@ static void add_point(curve *c, double x, double y) {
 
 static fac_status check_name(const char *name, fac_error *err) {
     if (name && *name && strlen(name) < NOTEBOOK_NAME) return FAC_OK;
-    return fac_raise(err, FAC_E_ARGUMENT, "a name of 1 to %d bytes is expected, not \"%s\"",
+    return fac_raise(err, FAC_E_ARGUMENT, "a name must have 1 to %d bytes, not \"%s\"",
                      NOTEBOOK_NAME - 1, name ? name : "");
 }
 
@@ -145,7 +145,7 @@ void fac_notebook_put_curves(notebook *n, fac_text *to) {
 
 /* ---- weights ---- */
 
-/* NaN is in mean, std and norm alone. */
+/* NaN affects mean, std and norm only. */
 static void measure(picture *p, const float *x, int64_t n) {
     double sum = 0, square = 0;
     p->min = NAN;
@@ -168,7 +168,7 @@ static void measure(picture *p, const float *x, int64_t n) {
     }
 }
 
-/* Rows by the first dim, the others one after the other; larger ones by their places. */
+/* Rows are the first dim, columns all others; large tensors are sampled. */
 static void draw(picture *p, const float *x, int64_t n) {
     const double most = fmax(fabs(p->min), fabs(p->max));
     const int64_t rows = p->dims.n > 1 ? p->dims.d[0] : 1, cols = n / rows;

@@ -1,4 +1,4 @@
-/* The page of a training that goes on in a program of one's own. */
+/* The page of a training in a user's program. */
 #include <string.h>
 #include "base/clock.h"
 #include "base/error.h"
@@ -9,7 +9,7 @@
 
 typedef struct notebook_page {
     notebook *notebook;
-    notebook_turn seen; /* that was shown */
+    notebook_turn seen; /* last ones shown */
     int64_t looked;
     uint32_t generation; /* of the weights */
     bool began, curves, weights;
@@ -31,8 +31,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
     notebook_page *p = self;
     const char *name = fac_json_string_of(what, "do");
     (void)answer;
-    if (!name || strcmp(name, "stop"))
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
+    if (!name || strcmp(name, "stop")) return fac_raise(err, FAC_E_ARGUMENT, "unknown command");
     fac_notebook_stop(p->notebook);
     p->curves = true;
     return FAC_OK;

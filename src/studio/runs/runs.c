@@ -1,5 +1,5 @@
-/* The page of runs: trainings of other processes, live.  Frames say how many lines there are; the
- * page asks for those that it lacks, so none is lost and none is sent twice. */
+/* The page of runs: trainings of other processes, live.  Frames contain the numbers of lines; the
+ * page requests those that it lacks, so none is lost or sent twice. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -85,8 +85,7 @@ static void show(void *self, frames *to) {
 static fac_status find(const runs *r, const cJSON *what, size_t *run, fac_error *err) {
     int64_t k = -1;
     FAC_TRY(fac_json_int(what, "run", 0, INT32_MAX, &k, err));
-    if (k < 0 || (size_t)k >= r->watch.n)
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no such run");
+    if (k < 0 || (size_t)k >= r->watch.n) return fac_raise(err, FAC_E_ARGUMENT, "unknown run");
     *run = (size_t)k;
     return FAC_OK;
 }
@@ -119,8 +118,8 @@ static fac_status rows(runs *r, const cJSON *what, fac_text *to, fac_error *err)
     return FAC_OK;
 }
 
-/* run.json, confusion.json, samples.json: parsed and written again, since others have written them.
- */
+/* run.json, confusion.json, samples.json: parsed and written again, since other programs wrote
+ * them. */
 static fac_status about(runs *r, const cJSON *what, fac_text *to, fac_error *err) {
     static const char *const names[] = { "run.json", "confusion.json", "samples.json" };
     static const char *const keys[] = { "about", "confusion", "samples" };
@@ -158,7 +157,7 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
     const char *name = fac_json_string_of(what, "do");
     for (size_t k = 0; name && k < sizeof commands / sizeof *commands; k++)
         if (!strcmp(commands[k].name, name)) return commands[k].run(self, what, answer, err);
-    return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
+    return fac_raise(err, FAC_E_ARGUMENT, "unknown command");
 }
 
 /* ---- files: "3.model.onnx" is that of run 3 ---- */
@@ -173,7 +172,7 @@ static fac_status file(void *self, const char *name, fac_text *out, const char *
     char *end;
     const unsigned long k = strtoul(name, &end, 10);
     if (end == name || *end != '.' || k >= r->watch.n)
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no such run");
+        return fac_raise(err, FAC_E_ARGUMENT, "unknown run");
     const char *of = end + 1;
     *type = "application/octet-stream";
     if (!strcmp(of, "model.onnx") || !strcmp(of, "model.safetensors"))

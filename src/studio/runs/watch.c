@@ -1,4 +1,4 @@
-/* Folders of trainings, followed while they grow. */
+/* Follows folders of trainings while they grow. */
 #include "studio/runs/watch.h"
 #include <cjson/cJSON.h>
 #include <dirent.h>
@@ -45,7 +45,7 @@ static void release_run(watch_run *r) {
     fac_release(r->path);
 }
 
-/* A folder that holds run.json is one of a training. */
+/* A folder with run.json is a training. */
 static bool add(watch *w, const char *path, const char *name) {
     if (w->n >= RUNS || known(w, name) || !is_file(path, "run.json")) return false;
     if (!fac_reserve(&w->run, &w->room, w->n + 1, sizeof *w->run)) return false;
@@ -71,7 +71,7 @@ static bool list(watch *w) {
 fac_status fac_watch_open(const char *root, watch *out, fac_error *err) {
     struct stat s;
     if (stat(root, &s) || !S_ISDIR(s.st_mode))
-        return fac_raise(err, FAC_E_IO, "%s: is no folder that can be watched", root);
+        return fac_raise(err, FAC_E_IO, "%s: not a folder", root);
     char *copy = fac_copy_text(root);
     if (!copy) return fac_raise(err, FAC_E_NOMEM, "%s: no memory", root);
     *out = (watch){ .root = copy };
@@ -99,7 +99,7 @@ static void take_line(watch_log *l, const char *line, size_t n) {
     cJSON_Delete(j);
 }
 
-/* Whole lines from where it stood; half a line waits for its end. */
+/* Reads whole lines after the last position; half a line waits for its end. */
 static void take(watch_log *l, const char *text, size_t bytes) {
     const char *at = text + l->at, *end;
     while ((end = memchr(at, '\n', bytes - (size_t)(at - text)))) {

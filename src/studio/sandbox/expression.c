@@ -42,7 +42,7 @@ static bool next_is(reader *r, const char *mark) {
 static int add(reader *r, const char *name, fac_value *v, int n, const int *in) {
     expression *e = r->e;
     if (r->failed) return 0;
-    if (e->n == EXPRESSION_STEPS) return fail(r, "that is too long an expression");
+    if (e->n == EXPRESSION_STEPS) return fail(r, "the expression is too long");
     if (fac_graph_check(e->g, r->err)) {
         r->failed = true;
         return 0;
@@ -54,7 +54,7 @@ static int add(reader *r, const char *name, fac_value *v, int n, const int *in) 
     return e->n++;
 }
 
-/* Gradients want to know where a number is, so it is a step, too. */
+/* A number is a step, too, because the page shows its gradient. */
 static int number(reader *r, double x) {
     char name[24];
     snprintf(name, sizeof name, "%.6g", x);
@@ -79,7 +79,7 @@ static const fac_op *find_op(const char *name) {
     return op && fac_expression_arity(op) ? op : NULL;
 }
 
-/* Of all elements of one tensor; max and min of two are elementwise. */
+/* Reductions of all elements of one tensor; max and min of two arguments are elementwise. */
 static const struct {
     const char *name;
     fac_value *(*op)(fac_value *x, fac_dims axes, bool keep);
@@ -96,7 +96,7 @@ static int find_reduction(const char *name) {
     return k;
 }
 
-/* Comparisons give numbers, as in the course. */
+/* Comparisons return numbers, as in the course. */
 static int apply(reader *r, const char *name, int n, const int *in) {
     fac_value *v[EXPRESSION_INPUTS] = { NULL };
     if (r->failed) return 0;
@@ -105,7 +105,7 @@ static int apply(reader *r, const char *name, int n, const int *in) {
     if (reduction < REDUCTIONS)
         return add(r, name, reductions[reduction].op(v[0], (fac_dims){ 0 }, false), n, in);
     const fac_op *op = find_op(name);
-    if (!op) return fail(r, "there is no such function before this place");
+    if (!op) return fail(r, "unknown function before this character");
     if (fac_expression_arity(op) != n)
         return fail(r, "this function takes another number of arguments");
     fac_value *y = fac_apply(r->e->g, op, NULL, n, v);
@@ -133,13 +133,13 @@ static bool read_name(reader *r, char to[24]) {
     return true;
 }
 
-/* After the opening bracket; in[0..n) is there already. */
+/* After the opening bracket; in[0..n) is already read. */
 static int arguments(reader *r, const char *name, int n, int in[EXPRESSION_INPUTS]) {
     while (!r->failed && !next_is(r, ")")) {
         if (n == EXPRESSION_INPUTS) return fail(r, "too many arguments");
         in[n++] = compare(r);
         if (!next_is(r, ",")) {
-            if (!next_is(r, ")")) return fail(r, "a comma or a closing bracket is missing");
+            if (!next_is(r, ")")) return fail(r, "expected a comma or a closing bracket");
             break;
         }
     }
@@ -149,11 +149,11 @@ static int arguments(reader *r, const char *name, int n, int in[EXPRESSION_INPUT
 static int named(reader *r) {
     char name[24];
     int in[EXPRESSION_INPUTS];
-    if (!read_name(r, name)) return fail(r, "a number, a name or a bracket is expected");
+    if (!read_name(r, name)) return fail(r, "expected a number, a name or an opening bracket");
     if (next_is(r, "(")) return arguments(r, name, 0, in);
     for (int k = 0; k < r->e->n; k++)
         if (!r->e->of[k].n && !strcmp(r->e->of[k].name, name)) return k;
-    return fail(r, "there is no variable of the name before this place");
+    return fail(r, "unknown variable before this character");
 }
 
 static int primary(reader *r) {
@@ -161,11 +161,11 @@ static int primary(reader *r) {
     skip(r);
     if (next_is(r, "(")) {
         const int inside = compare(r);
-        return next_is(r, ")") ? inside : fail(r, "a closing bracket is missing");
+        return next_is(r, ")") ? inside : fail(r, "expected a closing bracket");
     }
     if (!isdigit((unsigned char)*r->at) && *r->at != '.') return named(r);
     const double x = strtod(r->at, &end);
-    if (end == r->at) return fail(r, "a number is expected");
+    if (end == r->at) return fail(r, "expected a number");
     r->at = end;
     return number(r, x);
 }
@@ -175,7 +175,7 @@ static int call(reader *r) {
     char name[24];
     while (!r->failed && next_is(r, ".")) {
         if (!read_name(r, name) || !next_is(r, "("))
-            return fail(r, "a function is expected after the point");
+            return fail(r, "expected a function after the point");
         in[0] = x;
         x = arguments(r, name, 1, in);
     }
@@ -183,7 +183,7 @@ static int call(reader *r) {
 }
 
 static int sign(reader *r) {
-    if (++r->depth > EXPRESSION_DEPTH) return fail(r, "that is too deep an expression");
+    if (++r->depth > EXPRESSION_DEPTH) return fail(r, "the expression is nested too deeply");
     int x;
     if (next_is(r, "-")) {
         x = sign(r);
@@ -223,7 +223,7 @@ static int sum(reader *r) {
 }
 
 static int compare(reader *r) {
-    if (++r->depth > EXPRESSION_DEPTH) return fail(r, "that is too deep an expression");
+    if (++r->depth > EXPRESSION_DEPTH) return fail(r, "the expression is nested too deeply");
     int x = sum(r);
     if (next_is(r, "<"))
         x = two(r, "less", x, sum(r));
@@ -239,11 +239,11 @@ fac_status fac_expression_read(expression *e, const char *text, int *result, fac
     fac_error why = { 0 };
     reader r = { .e = e, .text = text, .at = text, .err = &why };
     if (strlen(text) > EXPRESSION_TEXT)
-        return fac_raise(err, FAC_E_ARGUMENT, "an expression has at most %d characters",
+        return fac_raise(err, FAC_E_ARGUMENT, "an expression must not be longer than %d characters",
                          EXPRESSION_TEXT);
     const int x = compare(&r);
     skip(&r);
-    if (!r.failed && *r.at) fail(&r, "this is left over");
+    if (!r.failed && *r.at) fail(&r, "expected the end of the expression");
     if (r.failed) return fac_raise(err, why.status ? why.status : FAC_E_ARGUMENT, "%s", why.text);
     *result = x;
     return FAC_OK;

@@ -1,5 +1,5 @@
-/* Expressions as people write them, "(x*x)*y + 10*x" or "(x * y).relu().sum()", become ops of a
- * graph.  Text of others: length, depth and number of operations are bounded. */
+/* Turns expressions such as "(x*x)*y + 10*x" or "(x * y).relu().sum()" into ops of a graph.  The
+ * text is not trusted: its length, depth and number of operations are limited. */
 #ifndef FACULA_STUDIO_EXPRESSION_H
 #define FACULA_STUDIO_EXPRESSION_H
 #include "facula/op.h"
@@ -20,16 +20,16 @@ typedef struct expression_step {
 
 typedef struct expression {
     fac_graph *g;
-    fac_dtype dtype; /* of numbers */
+    fac_dtype dtype; /* dtype of the numbers */
     int n;
     expression_step of[EXPRESSION_STEPS];
 } expression;
 
-/* The caller has put the variables into of[0..n).  *result: the step of the whole.  Functions are
- * the elementwise operators of `facula op` by their names and PyTorch's common ones, sum, mean,
- * prod, max and min of all elements, also after a point.  FAC_E_ARGUMENT says where the text stops
- * making sense. */
+/* The caller has put the variables into of[0..n).  *result: the step of the whole expression.
+ * Functions are the elementwise operators of `facula op`, under their names and PyTorch's common
+ * ones, and sum, mean, prod, max and min of all elements; they may also follow a point.
+ * FAC_E_ARGUMENT names the first character that cannot be read. */
 fac_status fac_expression_read(expression *e, const char *text, int *result, fac_error *err);
-/* An operator that an expression may call: how many numbers it is a function of; 0: none. */
+/* How many arguments an operator takes in an expression; 0: it cannot be called there. */
 int fac_expression_arity(const fac_op *op);
 #endif

@@ -41,12 +41,12 @@ fac_status fac_sandbox_dims(const cJSON *from, const char *key, int64_t low, int
     fac_dims d = { 0 };
     if (!list) return FAC_OK;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > SANDBOX_RANK)
-        return fac_raise(err, FAC_E_ARGUMENT, "%s is a list of at most %d numbers", key,
+        return fac_raise(err, FAC_E_ARGUMENT, "%s must be a list of at most %d numbers", key,
                          SANDBOX_RANK);
     cJSON_ArrayForEach(one, list) {
         const double x = cJSON_IsNumber(one) ? one->valuedouble : (double)high + 1;
         if (!(x >= (double)low && x <= (double)high) || x != (double)(int64_t)x)
-            return fac_raise(err, FAC_E_ARGUMENT, "%s holds whole numbers from %lld to %lld", key,
+            return fac_raise(err, FAC_E_ARGUMENT, "%s must hold integers from %lld to %lld", key,
                              (long long)low, (long long)high);
         d.d[d.n++] = (int64_t)x;
     }

@@ -1,4 +1,4 @@
-/* Between the files of the sandboxes: small questions of the course's first modules, answered by
+/* Shared by the files of the sandboxes: small questions of the course's first modules, answered by
  * the engine. */
 #ifndef FACULA_STUDIO_SANDBOX_H
 #define FACULA_STUDIO_SANDBOX_H
@@ -8,12 +8,12 @@
 
 enum { SANDBOX_NUMBERS = 4096, SANDBOX_RANK = 4 };
 
-/* Runs g once on one thread of a cpu of its own; out[] as of fac_program_run.  *device was NULL; it
- * is the caller's to free, also after an error, once out[] is freed. */
+/* Runs g once on one thread of a new cpu device; out[] as in fac_program_run.  *device must be NULL
+ * before; the caller frees it after out[], also after an error. */
 fac_status fac_sandbox_run(fac_graph *g, fac_device **device, fac_tensor *const in[],
                            fac_tensor *out[], fac_error *err);
 fac_status fac_sandbox_tensor(fac_dims dims, const double *x, fac_tensor **out, fac_error *err);
-/* A list of whole numbers; absent: *out stays. */
+/* A list of integers; if it is absent, *out does not change. */
 fac_status fac_sandbox_dims(const cJSON *from, const char *key, int64_t low, int64_t high,
                             fac_dims *out, fac_error *err);
 void fac_sandbox_put_dims(fac_text *to, const char *key, const fac_dims *d);
@@ -30,11 +30,10 @@ fac_status fac_sandbox_broadcast(const cJSON *what, fac_text *to, fac_error *err
 fac_status fac_sandbox_modules(const cJSON *what, fac_text *to,
                                fac_error *err); /* sandbox_modules.c */
 
-/* The graph of a question, as it leaves the page: f32, only with the inputs that it reads. */
+/* The graph of a question for export: f32, with only the inputs that it reads. */
 fac_status fac_sandbox_curve_graph(const cJSON *what, fac_graph **out, fac_error *err);
 fac_status fac_sandbox_expression_graph(const cJSON *what, fac_graph **out, fac_error *err);
-/* The numbers of an expression's inputs, as many as they have elements: arguments of net.py; "--"
- * stands between two inputs. */
+/* The elements of an expression's inputs as arguments of net.py, with "--" between inputs. */
 fac_status fac_sandbox_put_numbers(const cJSON *what, const fac_graph *g, fac_text *to,
                                    fac_error *err);
 fac_status fac_sandbox_modules_graph(const cJSON *what, fac_graph **out, fac_error *err);

@@ -1,6 +1,5 @@
-/* What leaves the sandboxes: an expression with its gradients, or a network, as a graph, as files
- * and as commands.  Expressions are f64 on the page and f32 here, as networks are and as every
- * runtime knows them. */
+/* Exports of the sandboxes: an expression with its gradients, or a network, as a graph, as files
+ * and as commands.  Expressions are f64 on the page but f32 here, which every runtime supports. */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -30,7 +29,7 @@ static fac_status run_numbers(const cJSON *what, const fac_graph *g, fac_text *t
     return FAC_OK;
 }
 
-/* Two inputs and two classes are those of the toy sets. */
+/* Networks with two inputs and two classes can be trained on the toy sets. */
 static fac_status train_layers(const cJSON *what, const fac_graph *g, fac_text *to,
                                fac_error *err) {
     const char *layers = fac_json_string_of(what, "layers");
@@ -69,7 +68,7 @@ fac_status fac_sandbox_file(const char *name, const cJSON *what, fac_text *to, c
     const sandbox_export *x = find(name);
     const char *file = fac_json_string_of(what, "file");
     fac_graph *g;
-    if (!x || !file) return fac_raise(err, FAC_E_ARGUMENT, "there is no such file to make");
+    if (!x || !file) return fac_raise(err, FAC_E_ARGUMENT, "unknown file");
     FAC_TRY(x->build(what, &g, err));
     const fac_status status = write_file(x, what, g, file, to, type, err);
     fac_graph_free(g);

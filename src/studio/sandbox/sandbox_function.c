@@ -27,7 +27,7 @@ fac_status fac_sandbox_functions(const cJSON *what, fac_text *to, fac_error *err
     return FAC_OK;
 }
 
-/* Places of x (and y) over low..high: a line, or a square grid with y rising downwards. */
+/* Values of x (and y) over low..high: a line, or a square grid with y growing downwards. */
 static int64_t places(int vars, double low, double high, double *x, double *y) {
     const int64_t side = vars > 1 ? SIDE : LINE;
     const int64_t n = vars > 1 ? SIDE * SIDE : LINE;
@@ -38,7 +38,7 @@ static int64_t places(int vars, double low, double high, double *x, double *y) {
     return n;
 }
 
-/* f and what it changes by with x and y, each place by itself: the gradient of the sum. */
+/* f and its derivatives at each place, which are the gradient of the sum. */
 static fac_status build(fac_graph *g, fac_dtype dtype, const char *text, int vars, int64_t n,
                         fac_error *err) {
     static const char *const names[] = { "x", "y" }, *const slopes[] = { "dx", "dy" };
@@ -53,7 +53,7 @@ static fac_status build(fac_graph *g, fac_dtype dtype, const char *text, int var
     FAC_TRY(fac_expression_read(&e, text, &result, err));
     fac_value *f = fac_add(e.of[result].value, fac_mul(var[0], fac_number(g, dtype, 0)));
     const fac_dims d = fac_value_type(e.of[result].value).dims;
-    if (d.n == 1 && d.d[0] == n) f = e.of[result].value; /* else a number: the same everywhere */
+    if (d.n == 1 && d.d[0] == n) f = e.of[result].value; /* else a constant */
     fac_grad(fac_sum(f, (fac_dims){ 0 }, false), vars, var, slope);
     fac_output(g, "f", f);
     for (int k = 0; k < vars; k++) fac_output(g, slopes[k], slope[k]);
@@ -78,11 +78,12 @@ static fac_status answer(fac_graph *g, int vars, int64_t n, const double *x, con
 static fac_status read_text(const cJSON *what, const char **text, int64_t *vars, fac_error *err) {
     *text = fac_json_string_of(what, "text");
     if (!*text)
-        return fac_raise(err, FAC_E_ARGUMENT, "text is an expression of x, such as \"tanh(x)\"");
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "text must be an expression of x, such as \"tanh(x)\"");
     return fac_json_int(what, "vars", 1, 2, vars, err);
 }
 
-/* Of as many places as are given. */
+/* For an open number of places. */
 fac_status fac_sandbox_curve_graph(const cJSON *what, fac_graph **out, fac_error *err) {
     const char *text;
     int64_t vars = 1;

@@ -1,5 +1,5 @@
-/* The sandbox of gradients: an expression of x, y and z, numbers or tensors, becomes a graph with
- * the value of each step and the gradient of the result by it. */
+/* The sandbox of gradients: an expression in x, y and z, numbers or tensors, becomes a graph with
+ * the value of each step and the gradient of the result with respect to it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,18 +15,18 @@ typedef struct variable {
     double x[MOST];
 } variable;
 
-/* {"shape": [2, 3], "values": [...]}; fewer values than elements: they begin again. */
+/* {"shape": [2, 3], "values": [...]}; fewer values than elements are repeated. */
 static fac_status read_variable(const cJSON *j, const char *name, variable *v, fac_error *err) {
     const cJSON *values = cJSON_GetObjectItemCaseSensitive(j, "values");
     const int given = cJSON_GetArraySize(values);
     FAC_TRY(fac_sandbox_dims(j, "shape", 1, MOST, &v->dims, err));
     const int64_t n = fac_dims_count(&v->dims);
     if (n > MOST || given < 1 || given > MOST)
-        return fac_raise(err, FAC_E_ARGUMENT, "%s has 1 to %d numbers", name, MOST);
+        return fac_raise(err, FAC_E_ARGUMENT, "%s must have 1 to %d numbers", name, MOST);
     for (int64_t i = 0; i < n; i++) {
         const cJSON *one = cJSON_GetArrayItem(values, (int)(i % given));
         if (!cJSON_IsNumber(one) || !isfinite(one->valuedouble))
-            return fac_raise(err, FAC_E_ARGUMENT, "the values of %s are finite numbers", name);
+            return fac_raise(err, FAC_E_ARGUMENT, "the values of %s must be finite numbers", name);
         v->x[i] = one->valuedouble;
     }
     return FAC_OK;
@@ -42,7 +42,7 @@ static fac_status read_variables(const cJSON *what, variable v[VARS], fac_error 
     return FAC_OK;
 }
 
-/* What is no scalar is added up first, as a loss must be one. */
+/* A result that is not a scalar is summed first, because a loss must be one. */
 static fac_status build(expression *e, const char *text, const variable v[VARS], int *result,
                         fac_error *err) {
     fac_value *at[EXPRESSION_STEPS], *slope[EXPRESSION_STEPS];
@@ -102,7 +102,7 @@ static fac_status answer(expression *e, const char *text, const variable v[VARS]
     return status;
 }
 
-/* ---- as it leaves the page ---- */
+/* ---- export ---- */
 
 /* The variables that the expression reads. */
 static fac_status find_used(const char *text, const variable v[VARS], bool used[VARS],
@@ -120,7 +120,7 @@ static fac_status find_used(const char *text, const variable v[VARS], bool used[
     return status;
 }
 
-/* The value, and its gradient by each variable that it reads. */
+/* The value, and its gradient with respect to each variable that it reads. */
 static fac_status build_used(expression *e, const char *text, const variable v[VARS],
                              const bool used[VARS], fac_error *err) {
     static const char *const slopes[VARS] = { "dx", "dy", "dz" };
@@ -147,7 +147,7 @@ fac_status fac_sandbox_expression_graph(const cJSON *what, fac_graph **out, fac_
     variable v[VARS] = { 0 };
     bool used[VARS];
     const char *text = fac_json_string_of(what, "text");
-    if (!text) return fac_raise(err, FAC_E_ARGUMENT, "text is an expression of x, y and z");
+    if (!text) return fac_raise(err, FAC_E_ARGUMENT, "text must be an expression of x, y and z");
     FAC_TRY(read_variables(what, v, err));
     FAC_TRY(find_used(text, v, used, err));
     expression e = { .g = fac_graph_new(), .dtype = FAC_F32 };
@@ -180,7 +180,7 @@ fac_status fac_sandbox_put_numbers(const cJSON *what, const fac_graph *g, fac_te
 fac_status fac_sandbox_graph(const cJSON *what, fac_text *to, fac_error *err) {
     variable v[VARS] = { 0 };
     const char *text = fac_json_string_of(what, "text");
-    if (!text) return fac_raise(err, FAC_E_ARGUMENT, "text is an expression of x, y and z");
+    if (!text) return fac_raise(err, FAC_E_ARGUMENT, "text must be an expression of x, y and z");
     FAC_TRY(read_variables(what, v, err));
     expression e = { .g = fac_graph_new(), .dtype = FAC_F64 };
     if (!e.g) return fac_raise_memory(err, "a graph");

@@ -14,11 +14,11 @@ static fac_status check_order(const fac_dims *order, int rank, fac_error *err) {
     for (int k = 0; k < order->n; k++)
         if (order->d[k] < rank) seen |= 1u << order->d[k];
     if (order->n != rank || seen != (1u << rank) - 1)
-        return fac_raise(err, FAC_E_ARGUMENT, "order names each of the %d dims once", rank);
+        return fac_raise(err, FAC_E_ARGUMENT, "order must name each of the %d dims once", rank);
     return FAC_OK;
 }
 
-/* A view of t with its dims in another order; without an order t itself. */
+/* A view of t with permuted dims; without an order, t itself. */
 static fac_status permuted(fac_tensor *t, const fac_dims *order, fac_tensor **out, fac_error *err) {
     const fac_dims d = fac_tensor_type(t).dims;
     const int64_t *strides = fac_tensor_strides(t);
@@ -45,7 +45,8 @@ static fac_status sliced(fac_tensor *t, const fac_dims *s, fac_tensor **out, fac
         return FAC_OK;
     }
     if (s->n != 4 || s->d[0] >= d.n || s->d[1] > s->d[2] || s->d[2] > d.d[s->d[0]] || s->d[3] < 1)
-        return fac_raise(err, FAC_E_ARGUMENT, "slice is dim, start, end, step, within the dim");
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "slice must be dim, start, end, step, within that dim");
     memcpy(by, fac_tensor_strides(t), (size_t)d.n * sizeof *by);
     const int64_t k = s->d[0], offset = s->d[1] < d.d[k] ? s->d[1] * by[k] : 0;
     d.d[k] = (s->d[2] - s->d[1] + s->d[3] - 1) / s->d[3];
@@ -53,7 +54,7 @@ static fac_status sliced(fac_tensor *t, const fac_dims *s, fac_tensor **out, fac
     return fac_tensor_view(t, d, by, offset, out, err);
 }
 
-/* Where the elements of the view lie, in the order of their indices, and what is there. */
+/* Positions and values of the view's elements, in the order of their indices. */
 static void write_elements(const fac_tensor *view, const double *storage, fac_text *to) {
     const fac_dims d = fac_tensor_type(view).dims;
     const int64_t *by = fac_tensor_strides(view), n = fac_dims_count(&d);
@@ -91,7 +92,7 @@ static fac_status views(fac_tensor *t, const fac_dims *order, const fac_dims *sl
     return status;
 }
 
-/* Strides of one's own: the tensor is a view of a storage that is as long as they reach. */
+/* With custom strides, the tensor is a view of a storage that is as long as they need. */
 static fac_status new_tensor(const fac_dims *shape, const fac_dims *strides, int64_t *storage,
                              fac_tensor **out, fac_error *err) {
     fac_tensor *flat;
@@ -101,13 +102,13 @@ static fac_status new_tensor(const fac_dims *shape, const fac_dims *strides, int
         return fac_tensor_new(NULL, FAC_F64, *shape, out, err);
     }
     if (strides->n != shape->n)
-        return fac_raise(err, FAC_E_ARGUMENT, "strides has a number for each of the %d dims",
+        return fac_raise(err, FAC_E_ARGUMENT, "strides must have a number for each of the %d dims",
                          shape->n);
     for (int k = 0; k < shape->n; k++) last += (shape->d[k] - 1) * strides->d[k];
     *storage = last + 1;
     if (*storage > STORAGE)
         return fac_raise(err, FAC_E_ARGUMENT,
-                         "these strides reach over %lld numbers; %d are the most here",
+                         "these strides need a storage of %lld numbers; here it has at most %d",
                          (long long)*storage, STORAGE);
     FAC_TRY(fac_tensor_new(NULL, FAC_F64, fac_shape(*storage), &flat, err));
     const fac_status status = fac_tensor_view(flat, *shape, strides->d, 0, out, err);
@@ -124,7 +125,8 @@ fac_status fac_sandbox_layout(const cJSON *what, fac_text *to, fac_error *err) {
     FAC_TRY(fac_sandbox_dims(what, "order", 0, SANDBOX_RANK - 1, &order, err));
     FAC_TRY(fac_sandbox_dims(what, "slice", 0, SIZE, &slice, err));
     if (fac_dims_count(&shape) > STORAGE)
-        return fac_raise(err, FAC_E_ARGUMENT, "a tensor has at most %d elements here", STORAGE);
+        return fac_raise(err, FAC_E_ARGUMENT, "a tensor must not have more than %d elements here",
+                         STORAGE);
     FAC_TRY(new_tensor(&shape, &strides, &storage, &t, err));
     const fac_status status = views(t, &order, &slice, fac_tensor_data(t), to, err);
     fac_json_put_pair(to, "storage", (double)storage);
@@ -134,8 +136,8 @@ fac_status fac_sandbox_layout(const cJSON *what, fac_text *to, fac_error *err) {
 
 /* ---- broadcasting ---- */
 
-/* Two tensors that count their elements, stretched to one shape: which element of each stands
- * where. */
+/* Broadcasts two tensors whose elements are their own positions, so the results show which element
+ * is used where. */
 static fac_status build(fac_graph *g, const fac_dims *a, const fac_dims *b, fac_dims *shape,
                         fac_error *err) {
     fac_value *x = fac_input(g, "a", FAC_F64, *a), *y = fac_input(g, "b", FAC_F64, *b);
@@ -160,7 +162,8 @@ fac_status fac_sandbox_broadcast(const cJSON *what, fac_text *to, fac_error *err
     FAC_TRY(fac_sandbox_dims(what, "a", 1, SIZE, &a, err));
     FAC_TRY(fac_sandbox_dims(what, "b", 1, SIZE, &b, err));
     if (fac_dims_count(&a) > STORAGE || fac_dims_count(&b) > STORAGE)
-        return fac_raise(err, FAC_E_ARGUMENT, "a tensor has at most %d elements here", STORAGE);
+        return fac_raise(err, FAC_E_ARGUMENT, "a tensor must not have more than %d elements here",
+                         STORAGE);
     fac_graph *g = fac_graph_new();
     if (!g) return fac_raise_memory(err, "a graph");
     fac_status status = build(g, &a, &b, &shape, err);

@@ -1,4 +1,4 @@
-/* The sandbox of modules: layers in a row, or the text of a graph, as a table of parameters. */
+/* The sandbox of modules: a chain of layers, or the text of a graph, as a table of parameters. */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -13,7 +13,8 @@ enum { TEXT = 32 << 10, PARAMETERS = 64 << 20 };
 static fac_status read_text(const char *text, fac_graph **out, fac_error *err) {
     const size_t n = strlen(text);
     if (n > TEXT)
-        return fac_raise(err, FAC_E_ARGUMENT, "a graph has at most %d bytes of text here", TEXT);
+        return fac_raise(err, FAC_E_ARGUMENT,
+                         "the text of a graph must not be longer than %d bytes here", TEXT);
     FILE *f = fmemopen((void *)(uintptr_t)text, n, "r");
     if (!f) return fac_raise_memory(err, "a text");
     const fac_status status = fac_graph_read_within(f, PARAMETERS, out, err);
@@ -65,7 +66,7 @@ fac_status fac_sandbox_text(const fac_graph *g, fac_text *to, fac_error *err) {
     return status;
 }
 
-/* The graph as text, which can be changed and asked again. */
+/* The graph as text, which the user can change and send again. */
 static fac_status write_text(const fac_graph *g, fac_text *to, fac_error *err) {
     fac_text t = { 0 };
     const fac_status status = fac_sandbox_text(g, &t, err);

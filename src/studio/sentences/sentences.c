@@ -1,4 +1,4 @@
-/* The page of texts: what its buttons do, and steps in slices. */
+/* The page of texts: its commands, and training in slices. */
 #include "studio/sentences/sentences.h"
 #include <math.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static fac_status read_setup(sentences_setup *s, const sentences *p, const cJSON
     return FAC_OK;
 }
 
-/* Without sentences the page is there all the same, and says what it needs. */
+/* Without sentences the page still opens, and says what it needs. */
 static fac_status open_page(const studio_means *with, const cJSON *how, void **self,
                             fac_error *err) {
     sentences *p = fac_alloc(1, sizeof *p);
@@ -59,7 +59,7 @@ static fac_status open_page(const studio_means *with, const cJSON *how, void **s
     return status;
 }
 
-/* ---- steps ---- */
+/* ---- training ---- */
 
 static void steps(sentences *p, int64_t n, int64_t most_ns) {
     const studio_training t = { p->trainer, &p->train, &p->order, &p->loader };
@@ -70,7 +70,7 @@ static void steps(sentences *p, int64_t n, int64_t most_ns) {
     p->judged_at = 0;
 }
 
-/* ---- the sentences for testing, some at a time ---- */
+/* ---- evaluation on the test sentences, a few at a time ---- */
 
 static void end_round(sentences *p) {
     double loss = 0;
@@ -119,7 +119,7 @@ static void judge_some(sentences *p) {
         end_round(p);
 }
 
-/* Some time after the last round began while it learns, or where that one failed. */
+/* Some time after the last round began while it trains, or if that round failed. */
 static bool wants_round(const sentences *p) {
     const bool again = p->playing || p->unjudged.status;
     return !p->judged_at || (again && p->judging < 0 && fac_now_ns() - p->judged_at > JUDGE_NS);
@@ -197,7 +197,7 @@ static fac_status type_text(sentences *p, const cJSON *what, fac_text *to, fac_e
     const char *text = fac_json_string_of(what, "text");
     (void)to;
     if (!text || strlen(text) > SENTENCES_TEXT)
-        return fac_raise(err, FAC_E_ARGUMENT, "text: a sentence of at most %d bytes is expected",
+        return fac_raise(err, FAC_E_ARGUMENT, "text must be a sentence of at most %d bytes",
                          SENTENCES_TEXT);
     strcpy(p->text, text);
     return FAC_OK;
@@ -205,7 +205,7 @@ static fac_status type_text(sentences *p, const cJSON *what, fac_text *to, fac_e
 
 static fac_status near_by(sentences *p, const cJSON *what, fac_text *to, fac_error *err) {
     const char *word = fac_json_string_of(what, "word");
-    if (!word) return fac_raise(err, FAC_E_ARGUMENT, "word: a word is expected");
+    if (!word) return fac_raise(err, FAC_E_ARGUMENT, "word must be a string");
     return fac_sentences_near(p, word, to, err);
 }
 
@@ -219,7 +219,7 @@ static fac_status choose_rows(sentences *p, const cJSON *what, fac_text *to, fac
         p->fresh_table = p->judged;
         return FAC_OK;
     }
-    return fac_raise(err, FAC_E_ARGUMENT, "order: wrong, sure or file is expected");
+    return fac_raise(err, FAC_E_ARGUMENT, "order must be wrong, sure or file");
 }
 
 static const struct {
@@ -236,12 +236,12 @@ static fac_status command(void *self, const cJSON *what, fac_text *answer, fac_e
     for (size_t k = 0; name && k < sizeof commands / sizeof *commands; k++) {
         if (strcmp(commands[k].name, name)) continue;
         if (!p->model && commands[k].run != reset && commands[k].run != set_up)
-            return fac_raise(err, FAC_E_ARGUMENT, "there is no network: reset first");
+            return fac_raise(err, FAC_E_ARGUMENT, "no network is loaded: press Reset first");
         fac_json_put_pair(answer, "step", (double)p->done.step);
         p->dirty = true;
         return commands[k].run(p, what, answer, err);
     }
-    return fac_raise(err, FAC_E_ARGUMENT, "there is no such command");
+    return fac_raise(err, FAC_E_ARGUMENT, "unknown command");
 }
 
 /* ---- files ---- */
@@ -262,7 +262,7 @@ static void write_command(const sentences *p, fac_text *to) {
                        (long long)p->train.count);
 }
 
-/* Number by number what the tokens mean: line n, from 0, is the word of token n. */
+/* Words in the order of their tokens: line n, from 0, is the word of token n. */
 static void write_words(const sentences *p, fac_text *to) {
     for (int64_t k = 0; k < fac_vocab_count(p->vocab); k++)
         fac_text_print(to, "%s\n", fac_vocab_word(p->vocab, k));
@@ -271,7 +271,7 @@ static void write_words(const sentences *p, fac_text *to) {
 static fac_status file(void *self, const char *name, fac_text *out, const char **type,
                        fac_error *err) {
     sentences *p = self;
-    if (!p->model) return fac_raise(err, FAC_E_ARGUMENT, "there is no network");
+    if (!p->model) return fac_raise(err, FAC_E_ARGUMENT, "no network is loaded");
     *type = "text/plain; charset=utf-8";
     if (!strcmp(name, "command.txt"))
         write_command(p, out);

@@ -1,5 +1,5 @@
-/* The page of texts: a network learns to tell good reviews from bad ones, and says which words made
- * it think so. */
+/* The page of texts: a network learns to distinguish good and bad reviews, and shows the
+ * contribution of each word. */
 #ifndef FACULA_STUDIO_SENTENCES_H
 #define FACULA_STUDIO_SENTENCES_H
 #include "facula/nn/sentence.h"
@@ -8,8 +8,8 @@
 #include "studio/server/training.h"
 
 enum {
-    SENTENCES_LENGTH = 256, /* tokens; longer ones are cut there, as by facula train */
-    SENTENCES_TEXT = 2000,  /* bytes of one that somebody types */
+    SENTENCES_LENGTH = 256, /* tokens; longer sentences are cut, as in facula train */
+    SENTENCES_TEXT = 2000,  /* bytes of a typed sentence */
     SENTENCES_ROWS = 40,
     SENTENCES_NEAR = 12,
     SENTENCES_FOLDER = 4096
@@ -26,41 +26,42 @@ typedef enum sentences_order { SENTENCES_WRONG, SENTENCES_SURE, SENTENCES_FILE }
 typedef struct sentences {
     sentences_setup setup;
     char folder[SENTENCES_FOLDER];
-    fac_error lacks; /* there are no sentences, and why */
-    fac_texts texts; /* those for testing */
+    fac_error lacks; /* why there are no sentences */
+    fac_texts texts; /* test sentences */
     fac_vocab *vocab;
-    fac_dataset all, test; /* as they were read */
-    fac_dataset train;     /* the first samples of all, whose memory it shares */
+    fac_dataset all, test; /* as read from the files */
+    fac_dataset train;     /* the first samples of `all`, sharing its memory */
     fac_device *device;
     int threads;
     fac_graph *model;
     fac_trainer *trainer;
     fac_batches order;
     fac_loader *loader;
-    fac_program *looker; /* of one sentence: probabilities, margin, share of each word */
+    fac_program *looker; /* for one sentence: probabilities, margin, contribution of each word */
     uint32_t generation;
     studio_progress done;
     int64_t in_epoch;
     bool playing, dirty, fresh_setup;
-    double *chance;    /* of "positive", of each sentence for testing */
-    int64_t judging;   /* batch of these that is next; negative: all are judged */
-    int64_t judged_at; /* when a round began; 0: one is wanted */
+    double *chance;    /* probability of "positive", for each test sentence */
+    int64_t judging;   /* next batch of these; negative: all are evaluated */
+    int64_t judged_at; /* when a round began; 0: start one */
     double test_loss, test_accuracy;
-    bool judged, fresh_table; /* a round is over; its rows were not shown yet */
+    bool judged, fresh_table; /* a round has ended whose rows were not shown yet */
     sentences_order rows;
     char text[SENTENCES_TEXT + 1];
-    fac_error unjudged, unseen; /* why the last round, look came to nothing */
+    fac_error unjudged, unseen; /* why the last round, or the last frame, failed */
 } sentences;
 
 /* sentences_build.c */
-void fac_sentences_open(sentences *p, const char *data); /* p->lacks says what is not there */
+void fac_sentences_open(sentences *p, const char *data); /* p->lacks says what is missing */
 fac_status fac_sentences_build(sentences *p, const sentences_setup *s, fac_error *err);
 void fac_sentences_release(sentences *p);
 /* sentences_look.c */
 fac_status fac_sentences_looker(sentences *p, fac_error *err); /* of p->model */
-/* Members of an object: probability and words of one sentence with what each adds to the margin. */
+/* Members of an object: probability and words of one sentence, with the contribution of each to the
+ * margin. */
 fac_status fac_sentences_look(sentences *p, const char *text, fac_text *to, fac_error *err);
-/* Words whose vectors point where this one's does, by the cosine. */
+/* Words whose vectors are nearest to that of this word, by cosine similarity. */
 fac_status fac_sentences_near(sentences *p, const char *word, fac_text *to, fac_error *err);
 /* sentences_show.c */
 void fac_sentences_show(void *self, frames *to);

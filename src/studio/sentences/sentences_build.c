@@ -6,7 +6,7 @@
 #include "studio/server/data.h"
 #include "studio/sentences/sentences.h"
 
-enum { TRIM = 8 }; /* as facula train: few lengths, each planned once */
+enum { TRIM = 8 }; /* as in facula train: few lengths, each planned once */
 
 /* ---- data ---- */
 
@@ -25,7 +25,7 @@ static fac_status read_texts(sentences *p, fac_error *err) {
     if (!status) status = fac_texts_sst2(p->folder, "dev", &p->texts, err);
     if (!status && (!train.count || !p->texts.count))
         status =
-            fac_raise(err, FAC_E_FORMAT, "%s: train.tsv or dev.tsv has no sentence", p->folder);
+            fac_raise(err, FAC_E_FORMAT, "%s: train.tsv or dev.tsv has no sentences", p->folder);
     if (!status) status = fac_vocab_new(&train, NULL, &p->vocab, err);
     if (!status)
         status = fac_dataset_texts(&train, p->vocab, longest(&train, p->vocab), &p->all, err);
@@ -43,9 +43,9 @@ void fac_sentences_open(sentences *p, const char *data) {
     fac_status status = FAC_OK;
     if (!fac_data_find(data, more, names, p->folder, sizeof p->folder))
         status = fac_raise(&p->lacks, FAC_E_IO,
-                           "sentences come with facula studio --data DIR: train.tsv and dev.tsv in "
-                           "DIR, in DIR/sst2 or in DIR/text/sst2, a sentence, a tab and 0 (bad) or "
-                           "1 (good) a line, as those of the Stanford Sentiment Treebank (SST-2)");
+                           "start facula studio --data DIR with train.tsv and dev.tsv in DIR, "
+                           "DIR/sst2 or DIR/text/sst2; each line is a sentence, a tab and 0 (bad) "
+                           "or 1 (good), as in the Stanford Sentiment Treebank (SST-2)");
     if (!status) status = read_texts(p, &p->lacks);
     if (!status) fac_device_open("cpu", &how, &p->device, &p->lacks);
 }

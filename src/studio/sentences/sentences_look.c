@@ -1,5 +1,6 @@
-/* What a sentence's words say.  The margin is the logit of "positive" minus that of "negative"; the
- * share of a word is the gradient of the margin by its vector times this vector. */
+/* Contributions of a sentence's words.  The margin is the logit of "positive" minus that of
+ * "negative"; the contribution of a word is the gradient of the margin with respect to its vector,
+ * times this vector. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 enum { OUT_LOGITS, OUT_P, OUT_MARGIN, OUT_SHARES, OUTPUTS };
 
-/* Vectors of the words, where they come from the table. */
+/* Vectors of the words, as the table gives them. */
 static fac_value *find_vectors(fac_graph *g) {
     const fac_value *table = fac_graph_find(g, "embedding.weight");
     for (fac_node *k = g->first; k; k = k->next)
@@ -52,7 +53,7 @@ static fac_status ask(sentences *p, const char *text, fac_tensor **out, fac_erro
     return status;
 }
 
-/* The words as they were cut, each with its share. */
+/* The words, as tokenized, each with its contribution. */
 static void put_words(const sentences *p, const char *text, const fac_tensor *shares,
                       fac_text *to) {
     const unsigned char *at = (const unsigned char *)text;
@@ -103,7 +104,7 @@ static double product(const float *a, const float *b, int64_t n) {
     return sum;
 }
 
-/* Keeps the best, in order. */
+/* Keeps the best ones in order. */
 static void take(near_word *best, int *n, near_word w) {
     int at = *n;
     while (at > 0 && best[at - 1].cosine < w.cosine) at--;
@@ -128,13 +129,13 @@ static void put_near(const sentences *p, const near_word *best, int n, fac_text 
 fac_status fac_sentences_near(sentences *p, const char *word, fac_text *to, fac_error *err) {
     int32_t id = FAC_UNK;
     if (fac_vocab_encode(p->vocab, word, &id, 1) != 1 || id == FAC_UNK)
-        return fac_raise(err, FAC_E_ARGUMENT, "\"%s\" is no word of the sentences for training",
+        return fac_raise(err, FAC_E_ARGUMENT, "\"%s\" is not a word of the training sentences",
                          word);
     const fac_tensor *table = fac_value_tensor(fac_graph_find(p->model, "embedding.weight"));
     const fac_type type = fac_tensor_type(table);
     const int64_t count = type.dims.d[0], dim = type.dims.d[1];
     const float *x = fac_tensor_data(table);
-    if (!x) return fac_raise(err, FAC_E_IO, "the vectors of the words cannot be read");
+    if (!x) return fac_raise(err, FAC_E_IO, "cannot read the word vectors");
     const float *mine = x + id * dim;
     near_word best[SENTENCES_NEAR + 1];
     int n = 0;

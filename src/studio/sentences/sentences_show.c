@@ -1,4 +1,4 @@
-/* Frames of the page of texts: numbers, the sentence that is looked at, those that are wrong. */
+/* Frames of the page of texts: numbers, the selected sentence, the table of test sentences. */
 #include <math.h>
 #include <stdlib.h>
 #include "base/memory.h"
@@ -62,7 +62,7 @@ static void put_sentence(sentences *p, frames *to) {
 /* ---- the table ---- */
 
 typedef struct row {
-    double key; /* the smaller, the earlier */
+    double key; /* the smaller, the earlier in the table */
     int64_t i;
 } row;
 
@@ -72,12 +72,12 @@ static int earlier(const void *a, const void *b) {
     return (x->i > y->i) - (x->i < y->i);
 }
 
-/* By the probability of what is true: the least or the largest first, or as in the file. */
+/* Sorts by the probability of the true class: smallest or largest first, or as in the file. */
 static int64_t sort(const sentences *p, row *rows) {
     const int64_t n = p->test.count;
     for (int64_t i = 0; i < n; i++) {
         double of = p->test.labels[i] ? p->chance[i] : 1 - p->chance[i];
-        if (isnan(of)) of = -1; /* worse than all others: NaN has no order */
+        if (isnan(of)) of = -1; /* worst of all: NaN has no order */
         rows[i] = (row){ 0, i };
         if (p->rows == SENTENCES_WRONG) rows[i].key = of;
         if (p->rows == SENTENCES_SURE) rows[i].key = -of;
@@ -115,6 +115,6 @@ void fac_sentences_show(void *self, frames *to) {
     if (!p->model || !p->dirty) return;
     put_sentence(p, to);
     put_state(p, to);
-    p->dirty = p->unseen.status != FAC_OK; /* then again, until it is seen */
+    p->dirty = p->unseen.status != FAC_OK; /* after an error, try again */
     if (p->fresh_table) put_table(p, to);
 }

@@ -1,4 +1,4 @@
-/* The pages and their modules, compiled in: no file system lies after a path. */
+/* The pages and their modules, compiled in: no request reaches the file system. */
 #include <string.h>
 #include "studio/server/studio.h"
 #include "studio_app.h"

@@ -1,4 +1,4 @@
-/* Folders of data. */
+/* Finds folders of data. */
 #include "studio/server/data.h"
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
-/* A network as the bytes of a file.  The library writes files, so it goes through a folder of its
- * own that is gone afterwards. */
+/* A network as the bytes of a file.  The library writes files, so this uses a temporary folder. */
 #include "studio/server/export.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +27,7 @@ static fac_status save_onnx(const fac_graph *model, const char *path, fac_error 
     return status;
 }
 
-/* The file has no name for who reads the error. */
+/* The reader of the error does not know the temporary file. */
 static void without_path(const char *path, fac_error *err) {
     const size_t n = strlen(path);
     if (!err || strncmp(err->text, path, n) || strncmp(err->text + n, ": ", 2)) return;
@@ -41,7 +40,7 @@ fac_status fac_export_model(const fac_graph *model, bool onnx, fac_text *to, fac
     if (snprintf(dir, sizeof dir, "%s/facula-studio-XXXXXX", at && *at ? at : "/tmp") >=
             (int)sizeof dir ||
         !mkdtemp(dir))
-        return fac_raise(err, FAC_E_IO, "no folder for a file that is going to be sent");
+        return fac_raise(err, FAC_E_IO, "cannot make a folder for the exported file");
     snprintf(path, sizeof path, "%s/model", dir);
     fac_status status =
         onnx ? save_onnx(model, path, err) : fac_graph_save_weights(model, path, err);
@@ -63,6 +62,6 @@ fac_status fac_export_file(const fac_graph *model, const char *name, fac_text *t
     else if (!strcmp(name, "net.py"))
         fac_text_add(to, studio_run_py);
     else
-        return fac_raise(err, FAC_E_ARGUMENT, "there is no such file");
+        return fac_raise(err, FAC_E_ARGUMENT, "unknown file");
     return FAC_OK;
 }

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-enum { MARK_EVERY = 2 }; /* seconds without a reader until frames stop */
+enum { MARK_EVERY = 2 }; /* seconds without a reader after which no frames are made */
 
 typedef struct slot {
     fac_text bytes;
@@ -15,8 +15,8 @@ struct frames {
     pthread_mutex_t lock;
     pthread_cond_t more;
     slot of[FRAME_KINDS];
-    int ticket;   /* of the newest reader */
-    int64_t seen; /* when it last came */
+    int ticket;   /* ticket of the newest reader */
+    int64_t seen; /* when it last read */
     bool over;
 };
 
@@ -84,7 +84,7 @@ void fac_frames_end(frames *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
-/* A new reader gets what there is, also what another one has taken. */
+/* A new reader gets all frames, also those that another reader took. */
 int fac_frames_ticket(frames *f) {
     pthread_mutex_lock(&f->lock);
     const int mine = ++f->ticket;

@@ -1,4 +1,4 @@
-/* JSON as the pages get it. */
+/* JSON for the pages. */
 #include "studio/server/json.h"
 #include <math.h>
 #include <string.h>
@@ -58,7 +58,7 @@ fac_status fac_json_real(const cJSON *o, const char *key, double low, double hig
     const cJSON *j = get(o, key);
     if (!j) return FAC_OK;
     if (!cJSON_IsNumber(j) || !(j->valuedouble >= low && j->valuedouble <= high))
-        return fac_raise(err, FAC_E_ARGUMENT, "%s is a number from %g to %g", key, low, high);
+        return fac_raise(err, FAC_E_ARGUMENT, "%s must be a number from %g to %g", key, low, high);
     *out = j->valuedouble;
     return FAC_OK;
 }
@@ -69,14 +69,15 @@ fac_status fac_json_int(const cJSON *o, const char *key, int64_t low, int64_t hi
     if (!get(o, key)) return FAC_OK;
     FAC_TRY(fac_json_real(o, key, (double)low, (double)high, &x, err));
     if (x != floor(x))
-        return fac_raise(err, FAC_E_ARGUMENT, "%s is a whole number, not %g", key, x);
+        return fac_raise(err, FAC_E_ARGUMENT, "%s must be an integer, not %g", key, x);
     *out = (int64_t)x;
     return FAC_OK;
 }
 
 fac_status fac_json_bool(const cJSON *o, const char *key, bool *out, fac_error *err) {
     const cJSON *j = get(o, key);
-    if (j && !cJSON_IsBool(j)) return fac_raise(err, FAC_E_ARGUMENT, "%s is true or false", key);
+    if (j && !cJSON_IsBool(j))
+        return fac_raise(err, FAC_E_ARGUMENT, "%s must be true or false", key);
     if (j) *out = cJSON_IsTrue(j);
     return FAC_OK;
 }

@@ -1,4 +1,4 @@
-/* What is served: the page and its modules to everybody, the rest to those who have the key. */
+/* Routes: the page and its modules need no key, everything else does. */
 #include <string.h>
 #include "base/memory.h"
 #include "studio/server/studio.h"
@@ -10,7 +10,7 @@ static void say_failed(fac_http_request *r, const fac_error *err) {
     fac_http_fail(r, status, fac_status_name(err->status), "%s", err->text);
 }
 
-/* The members of an object, or why there is none; t is freed. */
+/* Replies with the members of an object, or with the error; frees t. */
 static void say(fac_http_request *r, fac_status status, const fac_error *err, fac_text *t) {
     fac_text all = { 0 };
     fac_text_add(&all, "{");
@@ -39,17 +39,17 @@ static void get_asset(void *self, fac_http_request *r) {
     if (a)
         fac_http_reply(r, 200, a->type, a->text, strlen(a->text));
     else
-        fac_http_fail(r, 404, "not_found", "there is nothing at this path");
+        fac_http_fail(r, 404, "not_found", "nothing is served at this path");
 }
 
-/* The body as an object; an answer was given where it is none. */
+/* The body as an object; NULL: it is not one, and this has replied. */
 static cJSON *read_body(fac_http_request *r) {
     size_t bytes;
     const char *text = fac_http_body(r, &bytes);
     cJSON *j = cJSON_ParseWithLength(text, bytes);
     if (cJSON_IsObject(j)) return j;
     cJSON_Delete(j);
-    fac_http_fail(r, 400, "no_object", "the body is no JSON object");
+    fac_http_fail(r, 400, "no_object", "the body must be a JSON object");
     return NULL;
 }
 
@@ -75,7 +75,7 @@ static void open_session(void *self, fac_http_request *r) {
     const page *p = find_page(fac_json_string_of(how, "page"));
     if (!p) {
         cJSON_Delete(how);
-        fac_http_fail(r, 400, "no_page", "there is no such page");
+        fac_http_fail(r, 400, "no_page", "unknown page");
         return;
     }
     fac_status status = fac_studio_session_new(p, &st->with, how, &s, &err);
@@ -85,14 +85,14 @@ static void open_session(void *self, fac_http_request *r) {
     cJSON_Delete(how);
 }
 
-/* The session that stands in the path after `before`; an answer was given where there is none. */
+/* The session named in the path after `before`; NULL: there is none, and this has replied. */
 static table_entry *use(fac_studio *st, fac_http_request *r, const char *before) {
     const char *at = fac_http_path(r) + strlen(before);
     char name[TABLE_NAME] = "";
     const size_t n = strcspn(at, "/");
     if (n == NAME) memcpy(name, at, NAME);
     table_entry *e = fac_sessions_use(&st->sessions, name);
-    if (!e) fac_http_fail(r, 404, "no_session", "this page was closed, or left alone for too long");
+    if (!e) fac_http_fail(r, 404, "no_session", "this page was closed, or unused for too long");
     return e;
 }
 
@@ -133,7 +133,7 @@ static void get_file(void *self, fac_http_request *r) {
     fac_sessions_leave(&st->sessions, e);
 }
 
-/* Raw bytes: they stay in memory, and only the page knows what they are. */
+/* Raw bytes stay in memory; the page interprets them. */
 static void put_file(void *self, fac_http_request *r) {
     fac_studio *st = self;
     fac_error err = { 0 };
@@ -208,7 +208,7 @@ static void ask(void *self, fac_http_request *r) {
     (void)self;
     while (q->name && strcmp(q->name, name)) q++;
     if (!q->name) {
-        fac_http_fail(r, 404, "not_found", "there is no such question");
+        fac_http_fail(r, 404, "not_found", "unknown question");
         return;
     }
     cJSON *what = read_body(r);
@@ -218,7 +218,7 @@ static void ask(void *self, fac_http_request *r) {
     cJSON_Delete(what);
 }
 
-/* A file of what a question is about. */
+/* Exports a file of a question. */
 static void make_file(void *self, fac_http_request *r) {
     fac_error err = { 0 };
     fac_text t = { 0 };

@@ -1,4 +1,4 @@
-/* Sessions: a thread each, which gives way to commands between its slices. */
+/* Sessions: each has a thread, which lets commands run between its slices. */
 #include "studio/server/session.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,10 +15,10 @@ struct session {
     pthread_t thread;
     pthread_mutex_t turn; /* of self */
     pthread_cond_t wake;
-    atomic_int waiting;   /* commands that want the turn */
+    atomic_int waiting;   /* commands that wait */
     int64_t shown;        /* when the last frames were made */
     _Atomic int64_t used; /* when the last command came */
-    bool stop, fresh;     /* fresh: a command came since the last frames */
+    bool stop, fresh;     /* fresh: there was a command since the last frames */
 };
 
 static void show(session *s) {
@@ -52,7 +52,7 @@ static void *work(void *self) {
 
 static fac_status start(session *s, fac_error *err) {
     if (pthread_create(&s->thread, NULL, work, s))
-        return fac_raise(err, FAC_E_NOMEM, "no thread for a session");
+        return fac_raise(err, FAC_E_NOMEM, "cannot start a thread for the page");
     return FAC_OK;
 }
 
@@ -128,7 +128,7 @@ fac_status fac_studio_session_command(session *s, const cJSON *what, fac_text *a
 
 fac_status fac_studio_session_file(session *s, const char *name, fac_text *out, const char **type,
                                    fac_error *err) {
-    if (!s->page->file) return fac_raise(err, FAC_E_ARGUMENT, "this page has no files");
+    if (!s->page->file) return fac_raise(err, FAC_E_ARGUMENT, "this page has no files to export");
     enter(s);
     const fac_status status = s->page->file(s->self, name, out, type, err);
     leave(s);
@@ -137,7 +137,7 @@ fac_status fac_studio_session_file(session *s, const char *name, fac_text *out, 
 
 fac_status fac_studio_session_put(session *s, const char *name, const void *bytes, size_t n,
                                   fac_error *err) {
-    if (!s->page->put) return fac_raise(err, FAC_E_ARGUMENT, "this page takes no files");
+    if (!s->page->put) return fac_raise(err, FAC_E_ARGUMENT, "this page accepts no files");
     enter(s);
     const fac_status status = s->page->put(s->self, name, bytes, n, err);
     leave(s);

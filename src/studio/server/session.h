@@ -1,8 +1,7 @@
-/* One page that somebody has open: what it is about, a thread that works on it, frames for the
- * page.
+/* An open page: its state, a thread that works on it, and frames for the page.
  *
- * Commands come from threads of the server.  They are done between two slices of work, none of
- * which is longer than a few milliseconds, so a click is answered at once. */
+ * Commands come from threads of the server.  They run between two slices of work, none of which
+ * takes more than a few milliseconds, so a click is answered at once. */
 #ifndef FACULA_STUDIO_SESSION_H
 #define FACULA_STUDIO_SESSION_H
 #include "facula/studio.h"
@@ -12,28 +11,27 @@
 
 typedef struct session session;
 
-/* What the pages of a studio have in common. */
+/* Shared by the pages of a studio. */
 typedef struct studio_means {
     fac_studio_opts opts;
     notebook *notebook;
 } studio_means;
 
-/* A kind of page.  All but open are called with the session to themselves. */
+/* A kind of page.  All functions but open have exclusive access to the session. */
 typedef struct page {
     const char *name;
     fac_status (*open)(const studio_means *with, const cJSON *how, void **self, fac_error *err);
     void (*close)(void *self);
     /* One command.  answer: members of a JSON object, without braces. */
     fac_status (*command)(void *self, const cJSON *what, fac_text *answer, fac_error *err);
-    /* A slice of work.  How many nanoseconds may pass until the next one; negative: none before a
+    /* Does a slice of work.  Returns the nanoseconds until the next one; negative: none before a
      * command. */
     int64_t (*work)(void *self);
-    void (*show)(void *self, frames *to); /* frames of what is new */
-    /* A file to take away; *type: its media type.  FAC_E_ARGUMENT: there is none of that name.  May
-     * be NULL. */
+    void (*show)(void *self, frames *to); /* puts frames of what is new */
+    /* A file to export; *type: its media type.  FAC_E_ARGUMENT: unknown name.  May be NULL. */
     fac_status (*file)(void *self, const char *name, fac_text *out, const char **type,
                        fac_error *err);
-    /* Bytes of a file of the user's, or of a stream, by what they are.  May be NULL. */
+    /* Takes bytes of a user's file or of a stream; name: what they are.  May be NULL. */
     fac_status (*put)(void *self, const char *name, const void *bytes, size_t n, fac_error *err);
 } page;
 extern const page fac_page_points, fac_page_runs, fac_page_images, fac_page_graph, fac_page_text,
@@ -41,7 +39,7 @@ extern const page fac_page_points, fac_page_runs, fac_page_images, fac_page_grap
 
 fac_status fac_studio_session_new(const page *p, const studio_means *with, const cJSON *how,
                                   session **out, fac_error *err);
-void fac_studio_session_free(session *s); /* ends its readers and its thread; NULL is fine */
+void fac_studio_session_free(session *s); /* ends its readers and its thread; NULL is allowed */
 fac_status fac_studio_session_command(session *s, const cJSON *what, fac_text *answer,
                                       fac_error *err);
 fac_status fac_studio_session_file(session *s, const char *name, fac_text *out, const char **type,

@@ -1,4 +1,4 @@
-/* Between the files of the studio's server. */
+/* Shared by the files of the studio's server. */
 #ifndef FACULA_STUDIO_STUDIO_H
 #define FACULA_STUDIO_STUDIO_H
 #include "facula/http.h"
@@ -16,7 +16,7 @@ struct fac_studio {
 extern const fac_http_route fac_studio_routes[];
 extern const int fac_studio_nroutes;
 
-/* assets.c: what is compiled in; NULL: there is none of that path. */
+/* assets.c: a compiled-in file; NULL: unknown path. */
 typedef struct asset {
     const char *path, *type, *text;
 } asset;
@@ -31,7 +31,7 @@ typedef struct question {
 extern const question fac_questions[]; /* ends with a NULL name */
 
 /* sandbox_export.c: the file what.file of the question `name`; *type: its media type.
- * FAC_E_ARGUMENT: there is none of that name. */
+ * FAC_E_ARGUMENT: unknown name. */
 fac_status fac_sandbox_file(const char *name, const cJSON *what, fac_text *to, const char **type,
                             fac_error *err);
 #endif

@@ -5,13 +5,13 @@
 #include "base/error.h"
 #include "facula/http.h"
 
-/* Frees what is over and unused; the lock is held, but not while a session ends. */
+/* Frees ended sessions without users.  The lock is held, except while a session ends. */
 static void sweep(table *t) {
     for (int k = 0; k < TABLE_SESSIONS; k++) {
         table_entry *e = &t->of[k];
         if (!e->session || !e->over || e->users) continue;
         session *s = e->session;
-        e->users++; /* the place stays taken */
+        e->users++; /* keeps the entry taken */
         pthread_mutex_unlock(&t->lock);
         fac_studio_session_free(s);
         pthread_mutex_lock(&t->lock);
@@ -54,7 +54,7 @@ fac_status fac_sessions_start(table *t, int64_t patience_ns, fac_error *err) {
     if (!pthread_create(&t->janitor, NULL, clean, t)) return FAC_OK;
     pthread_cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
-    return fac_raise(err, FAC_E_NOMEM, "no thread for the sessions");
+    return fac_raise(err, FAC_E_NOMEM, "cannot start a thread for the pages");
 }
 
 void fac_sessions_end_all(table *t) {
@@ -83,7 +83,7 @@ static table_entry *find_room(table *t) {
     return NULL;
 }
 
-/* The one that has been idle longest, if any is. */
+/* Ends the session that has been idle longest, if there is one. */
 static void make_room(table *t) {
     table_entry *idle = NULL;
     int64_t most = 0;
@@ -113,7 +113,8 @@ fac_status fac_sessions_add(table *t, session *s, char name[TABLE_NAME], fac_err
     fac_studio_session_free(s);
     return status ? status
                   : fac_raise(err, FAC_E_ARGUMENT,
-                              "%d pages are open, which is the most: close one", TABLE_SESSIONS);
+                              "%d pages are open, the most that are allowed: close one",
+                              TABLE_SESSIONS);
 }
 
 table_entry *fac_sessions_use(table *t, const char *name) {

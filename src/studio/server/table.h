@@ -1,5 +1,5 @@
-/* The sessions of a studio, by names that nobody guesses.  Few may be open at once; one that nobody
- * uses ends. */
+/* The sessions of a studio, by random names.  Only a few may be open at once; an unused one
+ * ends. */
 #ifndef FACULA_STUDIO_TABLE_H
 #define FACULA_STUDIO_TABLE_H
 #include <pthread.h>
@@ -16,7 +16,7 @@ typedef struct table_entry {
 
 typedef struct table {
     pthread_mutex_t lock;
-    pthread_cond_t wake; /* of the janitor */
+    pthread_cond_t wake; /* wakes the janitor */
     pthread_t janitor;
     bool stop;
     int64_t patience; /* nanoseconds without use until a session ends */
@@ -24,13 +24,13 @@ typedef struct table {
 } table;
 
 fac_status fac_sessions_start(table *t, int64_t patience_ns, fac_error *err);
-void fac_sessions_stop(table *t); /* users must be gone */
-/* Takes s over, also when it fails.  Where there is no room, one without a reader gives way, else
- * FAC_E_ARGUMENT. */
+void fac_sessions_stop(table *t); /* there must be no users */
+/* Takes ownership of s, also after an error.  If the table is full, a session without a reader
+ * ends; if all have readers, FAC_E_ARGUMENT. */
 fac_status fac_sessions_add(table *t, session *s, char name[TABLE_NAME], fac_error *err);
-/* A session by its name, until fac_sessions_leave; NULL: there is none. */
+/* A session by its name, in use until fac_sessions_leave; NULL: there is none. */
 table_entry *fac_sessions_use(table *t, const char *name);
 void fac_sessions_leave(table *t, table_entry *e);
 void fac_sessions_end(table *t, const char *name);
-void fac_sessions_end_all(table *t); /* readers get no more, at once */
+void fac_sessions_end_all(table *t); /* readers get no more frames, at once */
 #endif

@@ -1,4 +1,4 @@
-/* Steps that may fail and be asked for again. */
+/* Training steps that may fail and be tried again. */
 #include "studio/server/training.h"
 #include <math.h>
 #include "base/clock.h"

@@ -34,14 +34,14 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     """x, or negative_slope x where x is negative."""
     if moves("leaky_relu", x, negative_slope):
-        return T.where(x < 0, x * negative_slope, x)
+        return T.where(x > 0, x, x * negative_slope)
     return apply("leaky_relu", f"slope={negative_slope}", 0, x)
 
 
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x, or alpha (e^x - 1) where x is negative."""
     if moves("elu", x, alpha):
-        return T.where(x < 0, T.expm1(T.minimum(x, 0.0)) * alpha, x)       # of large x it would be inf, and its gradient NaN
+        return T.where(x <= 0, T.expm1(T.minimum(x, 0.0)) * alpha, x)      # of large x it would be inf, and its gradient NaN
     return apply("elu", f"alpha={alpha}", 0, x)
 
 
@@ -59,8 +59,14 @@ def prelu(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """x cut off below min_val and above max_val."""
-    return apply("clip", None, 0, x, Tensor(min_val, dtype=x.dtype), Tensor(max_val, dtype=x.dtype))
+    """x cut off below min_val and above max_val, where, and at which, its gradient is 0."""
+    low, high = Tensor(min_val, dtype=x.dtype, device=x.device), Tensor(max_val, dtype=x.dtype, device=x.device)
+    y = apply("clip", None, 0, x, low, high)
+    if not x.requires_grad or not _facula.is_grad_enabled():
+        return y
+    # clip's own gradient passes at the bounds
+    path = T.where(x <= low, low, T.where(x >= high, high, x))
+    return apply("surrogate", None, 0, y.detach(), path)
 
 
 def relu6(x: Tensor) -> Tensor:
@@ -141,7 +147,7 @@ def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
 
 def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by lambd."""
-    return T.relu(x - lambd) - T.relu(-x - lambd)
+    return x - T.clamp(x, -lambd, lambd)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:

@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _facula, functional as T
 from ..._facula import Tensor, apply
+from ...autograd import no_grad
 from ...changing import moves
 from ...dtypes import float64, int64
 from ...fused import Value, fuse
+from ...promote import cast
 from . import plain_norms
 from .common import _words, many
 
@@ -135,11 +138,31 @@ def group_norm(x: Tensor, num_groups: int, weight: Tensor | None = None, bias: T
     return apply("group_norm", _words(groups=num_groups, epsilon=eps), 0, *_inputs(x, weight, bias))
 
 
-def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """Mean 0 and variance 1 over each channel of each sample."""
+def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+                  bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """Mean 0 and variance 1 over each channel of each sample, whose statistics change the running ones; without use_input_stats by the running statistics."""
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise _facula.ArgumentError("instance_norm: without use_input_stats it needs running_mean and running_var")
+        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    if x.ndim < 2 or x._count and math.prod(x.shape[2:]) < 2:
+        raise _facula.ShapeError(f"instance norm: one value for each channel has no variance (shape {x.shape})")
+    if running_mean is not None or running_var is not None:
+        with no_grad():
+            _follow(x.detach(), running_mean, running_var, momentum)
     if x.ndim > 2 and _moves("instance_norm", x, eps):
         return plain_norms.instance_norm(x, weight, bias, eps)
     return apply("instance_norm", _words(epsilon=eps), 0, *_inputs(x, weight, bias))
+
+
+def _follow(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float) -> None:
+    """Running statistics after one more batch: means over the samples, of variances over one less, as PyTorch keeps them."""
+    if running_mean is not None:
+        mean = cast(T.mean(x, [0, *range(2, x.ndim)]), running_mean.dtype)
+        running_mean._become(running_mean.detach() * (1 - momentum) + mean * momentum)
+    if running_var is not None:
+        var = cast(T.mean(T.var(x, list(range(2, x.ndim))), 0), running_var.dtype)
+        running_var._become(running_var.detach() * (1 - momentum) + var * momentum)
 
 
 def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:

@@ -109,20 +109,49 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
 
 
-class InstanceNorm2d(Module):
-    """Mean 0 and variance 1 of each plane."""
+class _InstanceNorm(Module):
+    dims: tuple[int, int] = (0, 0)                          # without a batch, and with one
 
-    def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = False) -> None:
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
+                 track_running_stats: bool = False) -> None:
         super().__init__()
-        self.num_features, self.eps = num_features, eps
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
         self.register_parameter("weight", Parameter(T.ones(num_features)) if affine else None)
         self.register_parameter("bias", _new(num_features) if affine else None)
+        self.register_buffer("running_mean", T.zeros(num_features) if track_running_stats else None)
+        self.register_buffer("running_var", T.ones(num_features) if track_running_stats else None)
+        self.register_buffer("num_batches_tracked", T.zeros((), dtype="int64") if track_running_stats else None)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.instance_norm(x, self._parameters["weight"], self._parameters["bias"], self.eps)
+        if x.ndim not in self.dims:
+            raise _facula.ShapeError(f"{type(self).__name__}: an input of shape {x.shape}, {self.dims[0]} or {self.dims[1]} dims were expected")
+        if x.ndim == self.dims[0]:
+            return T.squeeze(self.forward(T.unsqueeze(x, 0)), 0)
+        return F.instance_norm(x, self._buffers["running_mean"], self._buffers["running_var"], self._parameters["weight"], self._parameters["bias"],
+                               self.training or not self.track_running_stats, 0.0 if self.momentum is None else self.momentum, self.eps)
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"track_running_stats={self.track_running_stats}")
 
 
-InstanceNorm1d = InstanceNorm3d = InstanceNorm2d
+class InstanceNorm1d(_InstanceNorm):
+    """Mean 0 and variance 1 of each channel of each sample: (N, C, L) or (C, L)."""
+
+    dims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Mean 0 and variance 1 of each channel of each sample: (N, C, H, W) or (C, H, W)."""
+
+    dims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Mean 0 and variance 1 of each channel of each sample: (N, C, D, H, W) or (C, D, H, W)."""
+
+    dims = (4, 5)
 
 
 class LocalResponseNorm(Module):

@@ -101,13 +101,13 @@ def prelu(g: Graph, x: Value, weight: Value) -> Value:
 
 @row("threshold_backward")
 def threshold_backward(g: Graph, dy: Value, x: Value, at: Any) -> Value:
-    return g.op("where", g.compare("greater", x, at), dy, g.number(0, dy.dt))
+    return g.op("where", g.compare("less_or_equal", x, at), g.number(0, dy.dt), dy)
 
 
 @row("hardtanh_backward")
 def hardtanh_backward(g: Graph, dy: Value, x: Value, low: Any, high: Any) -> Value:
-    inner = g.op("where", g.compare("less", x, high), dy, g.number(0, dy.dt))
-    return g.op("where", g.compare("greater", x, low), inner, g.number(0, dy.dt))
+    inner = g.op("where", g.compare("greater_or_equal", x, high), g.number(0, dy.dt), dy)
+    return g.op("where", g.compare("less_or_equal", x, low), g.number(0, dy.dt), inner)
 
 
 @row("sigmoid_backward")
@@ -155,7 +155,7 @@ def hardsigmoid_backward(g: Graph, dy: Value, x: Value) -> Value:
 def hardswish_backward(g: Graph, dy: Value, x: Value) -> Value:
     bend = g.mul(dy, g.add(g.div(x, 3), 0.5))
     inner = g.where(g.compare("less", x, 3), bend, dy)
-    return g.where(g.compare("greater", x, -3), inner, 0.0)
+    return g.where(g.compare("less_or_equal", x, -3), 0.0, inner)
 
 
 @row("softplus_backward")

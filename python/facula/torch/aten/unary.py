@@ -55,7 +55,10 @@ for _name in ("abs", "neg", "relu"):
 
 @row("sign", "sgn")
 def sign(g: Graph, x: Value) -> Value:
-    return x if x.dt == "bool" else g.op("sign", x)
+    if x.dt == "bool":
+        return x
+    y = g.op("sign", x)
+    return g.where(g.op("isnan", x), 0.0, y) if kind(x.dt) == 2 else y
 
 
 @row("round.decimals")

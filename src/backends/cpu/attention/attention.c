@@ -6,10 +6,10 @@
  *     s[key][query] = sum over d of k[key][d] q[query][d],  p = 2^(s - top)
  *     o[e][query] += sum over keys of v[key][e] p[key]
  * Queries are the lanes of vectors all the way, so k and v are read where they lie, one number
- * after the other; only q and y are turned.  Where every key takes part, a score becomes a weight
- * in the registers that its sum was made in: a block's first keys say how large scores are, and
- * where others are far above them the block is done again, scores first. Scores are divided by ln
- * 2, so that the weights are powers of 2.
+ * after the other; only q and y are transposed.  Where every key takes part, a score becomes a
+ * weight in the registers that its sum was made in: a block's first keys say how large scores are,
+ * and where others are far above them the block is done again, scores first. Scores are divided by
+ * ln 2, so that the weights are powers of 2.
  *
  * Takes what attention() takes but for the output `scores` and a softmax in f64.  k and v after a
  * past are joined first, in the outputs present_key and present_value if these are asked for. */

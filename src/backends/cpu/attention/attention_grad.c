@@ -6,8 +6,8 @@
  *     d[key][query] = v dy^T,         ds = p (d - sum of dy y)
  *     dv[key] += p dy,                dk[key] += ds q,                dq[.][query] += k^T ds
  * five products of tiles in the second cache.  Queries are the lanes of s, d and dq, so k, v, p and
- * ds are read as they lie, one number after the other; q and dy are there turned and, for dv and
- * dk, as rows of whole vectors.
+ * ds are read as they lie, one number after the other; q and dy are there transposed and, for dv
+ * and dk, as rows of whole vectors.
  *
  * Sums over queries go block by block in order.  Heads are shared out over threads; where there are
  * too few of them the queries of a head are parts with sums of their own, which are added in order:

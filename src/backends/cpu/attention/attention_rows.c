@@ -89,31 +89,31 @@ void fac_attention_each(const fac_attention_queries *t, const fac_attention_plac
     }
 }
 
-typedef struct turned {
+typedef struct transposed {
     float *at;
     int64_t columns;
-} turned;
+} transposed;
 
 static void turn_in(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n,
                     int64_t lane) {
-    const turned *to = arg;
-    t->a->cpu->simd->turn(row, step, to->at + lane, t->wide, n, to->columns);
+    const transposed *to = arg;
+    t->a->cpu->simd->transpose(row, step, to->at + lane, t->wide, n, to->columns);
 }
 static void turn_out(const fac_attention_queries *t, void *arg, float *row, int64_t step, int64_t n,
                      int64_t lane) {
-    const turned *from = arg;
-    t->a->cpu->simd->turn(from->at + lane, t->wide, row, step, from->columns, n);
+    const transposed *from = arg;
+    t->a->cpu->simd->transpose(from->at + lane, t->wide, row, step, from->columns, n);
 }
 
 void fac_attention_turn_in(const fac_attention_queries *t, const fac_attention_place *at,
                            const float *base, float *to, int64_t columns) {
-    turned r = { to, columns };
+    transposed r = { to, columns };
     if (t->n < t->wide) memset(to, 0, (size_t)(t->wide * columns) * sizeof *to);
     fac_attention_each(t, at, (float *)(uintptr_t)base, turn_in, &r);
 }
 void fac_attention_turn_out(const fac_attention_queries *t, const fac_attention_place *at,
                             float *base, const float *from, int64_t columns) {
-    turned r = { (float *)(uintptr_t)from, columns };
+    transposed r = { (float *)(uintptr_t)from, columns };
     fac_attention_each(t, at, base, turn_out, &r);
 }
 
@@ -181,6 +181,6 @@ bool fac_attention_mask(const fac_attention_queries *t, const void *mask, int64_
         mask_row(t, mask, i, first, keys, row);
         any = any || sees_any(row, keys);
     }
-    a->cpu->simd->turn(stage, keys, rows, t->wide, t->wide, keys);
+    a->cpu->simd->transpose(stage, keys, rows, t->wide, t->wide, keys);
     return any;
 }

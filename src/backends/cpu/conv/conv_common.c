@@ -6,7 +6,7 @@
 #include "ops/conv_pool.h"
 
 /* The convolution that the gradient of one by its input is. */
-static bool turned_geometry(const fac_node *n, fac_conv_geom *g) {
+static bool flipped_geometry(const fac_node *n, fac_conv_geom *g) {
     fac_conv_geom f;
     if (!fac_conv_grad_geometry(n, &f)) return false;
     *g = f;
@@ -34,7 +34,7 @@ static bool pooled_geometry(const fac_node *n, fac_conv_geom *g) {
 }
 
 static bool geometry(const fac_problem *p, fac_conv_geom *g) {
-    if (fac_conv_turned(p)) return turned_geometry(p->node, g);
+    if (fac_conv_flipped(p)) return flipped_geometry(p->node, g);
     return fac_conv_pooled(p) ? pooled_geometry(p->node, g) : fac_conv_geometry(p->node, g);
 }
 
@@ -74,11 +74,11 @@ size_t fac_conv_packed(const fac_conv_geom *g, int lanes) {
     return fits && n < SIZE_MAX / sizeof(float) ? n : 0;
 }
 
-fac_conv_weights fac_conv_weights_of(const fac_conv_geom *g, bool turned, const float *w,
+fac_conv_weights fac_conv_weights_of(const fac_conv_geom *g, bool flipped, const float *w,
                                      int64_t group) {
     int64_t C = g->C / g->groups, K = g->K / g->groups, taps = g->T * g->R * g->S;
     w += group * K * C * taps;
-    if (turned) return (fac_conv_weights){ w + taps - 1, taps, K * taps, -1 };
+    if (flipped) return (fac_conv_weights){ w + taps - 1, taps, K * taps, -1 };
     return (fac_conv_weights){ w, C * taps, taps, 1 };
 }
 
@@ -92,21 +92,21 @@ enum { MOST_LANES = 16 };
 
 typedef struct packing {
     const fac_conv_geom *g;
-    fac_turn_kernel *turn;
+    fac_transpose_kernel *transpose;
     int lanes, block;
-    bool turned;
+    bool flipped;
     const float *w;
     float *to;
 } packing;
 
 /* Output channels are rows that go on over the taps of channel after channel: squares of them are
- * turned in the first cache, and each line is put where its channel and tap lie. */
+ * transposed in the first cache, and each line is put where its channel and tap lie. */
 static void pack_taps(const packing *a, const float *from, int64_t row, int64_t here, int64_t taps,
                       int64_t real, int64_t width, float *to) {
     float lines[MOST_LANES * 2 * MOST_LANES];
     for (int64_t i = 0; i < here * taps; i += a->lanes) {
         const int64_t n = here * taps - i < a->lanes ? here * taps - i : a->lanes;
-        a->turn(from + i, row, lines, width, real, n);
+        a->transpose(from + i, row, lines, width, real, n);
         for (int64_t k = 0; k < n; k++) {
             const int64_t c = (i + k) / taps, tap = (i + k) % taps;
             memcpy(to + (tap * here + c) * width, lines + k * width, (size_t)real * sizeof *to);
@@ -115,22 +115,22 @@ static void pack_taps(const packing *a, const float *from, int64_t row, int64_t 
 }
 
 /* One block of channels of one chunk, small enough for the first cache.  Weights are read as they
- * lie in memory: those of an output channel one after the other, and turned 1 x 1 kernels, whose
+ * lie in memory: those of an output channel one after the other, and flipped 1 x 1 kernels, whose
  * rows are input channels, along these rows from chunk to chunk: 128 bytes of each of 16 rows in
- * turn are streams, of 2,048 rows they are misses that nobody foresees. */
+ * turn are streams, of 2,048 rows they are misses that no prefetcher foresees. */
 static void pack_block(void *arg, int item, int thread) {
     const packing *a = arg;
     const fac_conv_geom *g = a->g;
     int64_t C = g->C / g->groups, K = g->K / g->groups, taps = g->R * g->S,
             chunks = fac_chunks(K, a->lanes);
     int64_t blocks = (C + a->block - 1) / a->block, group = item / (blocks * chunks);
-    const bool rows = a->turned && taps == 1;
+    const bool rows = a->flipped && taps == 1;
     int64_t chunk = rows ? item % chunks : item / blocks % chunks,
             c0 = (rows ? item / chunks % blocks : item % blocks) * a->block;
     int64_t k0 = chunk * 2 * a->lanes, here = C - c0 < a->block ? C - c0 : a->block;
     int64_t width = a->lanes * fac_chunk_vectors(K, a->lanes, chunk),
             real = K - k0 < width ? K - k0 : width;
-    const fac_conv_weights w = fac_conv_weights_of(g, a->turned, a->w, group);
+    const fac_conv_weights w = fac_conv_weights_of(g, a->flipped, a->w, group);
     float *to = (float *)fac_conv_chunk(g, a->lanes, a->to, group, chunk) + c0 * taps * width;
     const float *from = w.w + k0 * w.k + c0 * w.c;
     (void)thread;
@@ -138,19 +138,19 @@ static void pack_block(void *arg, int item, int thread) {
     if (rows)
         for (int64_t c = 0; c < here; c++)
             memcpy(to + c * width, from + c * w.c, (size_t)real * sizeof *to);
-    else if (a->turned) /* taps are columns, the last one first */
+    else if (a->flipped) /* taps are columns, the last one first */
         for (int64_t c = 0; c < here; c++)
-            a->turn(from + c * w.c - (taps - 1), taps, to + ((taps - 1) * here + c) * width,
-                    -here * width, real, taps);
+            a->transpose(from + c * w.c - (taps - 1), taps, to + ((taps - 1) * here + c) * width,
+                         -here * width, real, taps);
     else if (taps == 1)
-        a->turn(from, w.k, to, width, real, here);
+        a->transpose(from, w.k, to, width, real, here);
     else
         pack_taps(a, from, w.k, here, taps, real, width, to);
 }
 
-void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, bool turned,
+void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, bool flipped,
                          int input, const float *from, float *to) {
-    packing a = { g, c->simd->turn, c->simd->lanes, block, turned, from, to };
+    packing a = { g, c->simd->transpose, c->simd->lanes, block, flipped, from, to };
     int64_t C = g->C / g->groups,
             items = g->groups * fac_chunks(g->K / g->groups, a.lanes) * ((C + block - 1) / block);
     if (input == 2)
@@ -159,8 +159,8 @@ void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, bo
         fac_parallel(&c->pool, (int)items, pack_block, &a);
 }
 
-uint64_t fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, bool turned, int input) {
-    return (uint64_t)input | (uint64_t)turned << 4 | (uint64_t)c->simd->lanes << 8 |
+uint64_t fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, bool flipped, int input) {
+    return (uint64_t)input | (uint64_t)flipped << 4 | (uint64_t)c->simd->lanes << 8 |
            (uint64_t)block << 16 | (uint64_t)groups << 32;
 }
 
@@ -168,11 +168,11 @@ void fac_pack_bias(const float *b, int64_t n, int lanes, float *to) {
     for (int64_t k = 0; k < (n + lanes - 1) / lanes * lanes; k++) to[k] = k < n ? b[k] : 0;
 }
 
-void fac_conv_pack_depthwise(const fac_conv_geom *g, int lanes, bool turned, const float *from,
+void fac_conv_pack_depthwise(const fac_conv_geom *g, int lanes, bool flipped, const float *from,
                              float *to) {
     const int64_t S = g->S, taps = g->R * S, group = g->C / g->groups;
     for (int64_t k = 0; k < (g->K + lanes - 1) / lanes * lanes; k++) {
-        const fac_conv_weights w = fac_conv_weights_of(g, turned, from, k < g->K ? k / group : 0);
+        const fac_conv_weights w = fac_conv_weights_of(g, flipped, from, k < g->K ? k / group : 0);
         float *at = to + k / lanes * taps * group * lanes + k % lanes;
         for (int64_t c = 0; c < group; c++)
             for (int64_t tap = 0; tap < taps; tap++)

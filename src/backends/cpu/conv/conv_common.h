@@ -8,7 +8,7 @@
 
 /* The geometry and body of a convolution of f32 without empty dims; false when it is not one or its
  * body is unknown. The gradient of a convolution by its input is, for stride 1, such a convolution
- * too: of dy with the kernel turned by half a turn and its channels exchanged,
+ * too: of dy with the kernel rotated by half a turn and its channels exchanged,
  *   dx[n,c,i,j] = sum over k,r,s of dy[n,k, i + pad - r dilation, ...] w[k,c,r,s]
  * with the padding (R-1) dilation - pad, which must not be negative. A conv2d_max_pool with windows
  * of 2 x 2 side by side is the convolution of its outputs that lie in such a window. */
@@ -16,12 +16,12 @@ bool fac_cpu_conv_masked(const fac_device *d, const fac_problem *p, fac_conv_geo
                          fac_epilogue *e);
 /* The same for those that know no masks. */
 bool fac_cpu_conv(const fac_device *d, const fac_problem *p, fac_conv_geom *g, fac_epilogue *e);
-static inline bool fac_conv_turned(const fac_problem *p) { return FAC_IS(p->node, conv2d_grad_x); }
+static inline bool fac_conv_flipped(const fac_problem *p) { return FAC_IS(p->node, conv2d_grad_x); }
 static inline bool fac_conv_pooled(const fac_problem *p) {
     return FAC_IS(p->node, conv2d_max_pool);
 }
 static inline bool fac_conv_biased(const fac_problem *p) {
-    return !fac_conv_turned(p) && p->in[2].type.dtype != FAC_NONE;
+    return !fac_conv_flipped(p) && p->in[2].type.dtype != FAC_NONE;
 }
 
 /* The geometry of the convolution that a conv2d_grad_x or conv2d_grad_w belongs to; false when it
@@ -51,7 +51,7 @@ typedef struct fac_conv_weights {
     const float *w;
     int64_t k, c, tap;
 } fac_conv_weights;
-fac_conv_weights fac_conv_weights_of(const fac_conv_geom *g, bool turned, const float *w,
+fac_conv_weights fac_conv_weights_of(const fac_conv_geom *g, bool flipped, const float *w,
                                      int64_t group);
 
 /* Seconds that packing takes in every run: a parameter that the program changes.  floats: of the
@@ -71,9 +71,9 @@ static inline const float *fac_conv_chunk(const fac_conv_geom *g, int lanes, con
 }
 /* Packs input 1 (weights, as above) or 2 (the bias, zeros after its last channel) of a solver; and
  * their key, to which the device adds the contents with their shape. */
-void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, bool turned,
+void fac_conv_pack_input(const fac_cpu *c, const fac_conv_geom *g, int block, bool flipped,
                          int input, const float *from, float *to);
-uint64_t fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, bool turned, int input);
+uint64_t fac_conv_pack_key(const fac_cpu *c, int64_t groups, int block, bool flipped, int input);
 void fac_pack_bias(const float *b, int64_t n, int lanes, float *to);
 static inline size_t fac_bias_bytes(int64_t n, int lanes) {
     return (size_t)((n + lanes - 1) / lanes * lanes) * sizeof(float);
@@ -81,7 +81,7 @@ static inline size_t fac_bias_bytes(int64_t n, int lanes) {
 
 /* Weights K, group, R, S of small groups, as many outputs as inputs -> [block][R][channel in
  * group][S][lane], zeros after the last channel: what fac_depthwise.w reads. */
-void fac_conv_pack_depthwise(const fac_conv_geom *g, int lanes, bool turned, const float *from,
+void fac_conv_pack_depthwise(const fac_conv_geom *g, int lanes, bool flipped, const float *from,
                              float *to);
 static inline size_t fac_conv_depthwise_bytes(const fac_conv_geom *g, int lanes) {
     return fac_bias_bytes(g->K, lanes) * (size_t)(g->R * g->S * (g->C / g->groups));

@@ -19,7 +19,7 @@ typedef struct plan {
     fac_epilogue e;
     fac_layout x, y, r;
     const fac_cpu *cpu;
-    bool turned, biased;   /* weights of the convolution whose gradient this is; there is a bias */
+    bool flipped, biased;  /* weights of the convolution whose gradient this is; there is a bias */
     int group;             /* channels of one */
     int64_t blocks, bands; /* of channels; of the rows of an image */
 } plan;
@@ -102,7 +102,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     if (q.group >= c->simd->lanes || c->simd->lanes % q.group) return false;
     int64_t halo = fac_conv_halo(g);
     if (halo > FAC_HALO_MOST || g->N * g->C * g->P > INT_MAX) return false;
-    q.turned = fac_conv_turned(p);
+    q.flipped = fac_conv_flipped(p);
     q.biased = fac_conv_biased(p);
     q.blocks = (g->C + c->simd->lanes - 1) / c->simd->lanes;
     q.bands = bands_of(g, c->pool.threads);
@@ -131,7 +131,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 }
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
-    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 |
+    return (uint64_t)input | (uint64_t)p->flipped << 4 | (uint64_t)p->cpu->simd->lanes << 8 |
            (uint64_t)p->group << 16;
 }
 
@@ -142,7 +142,7 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
     if (input == 2)
         fac_pack_bias(fac_span_packed(from), p->g.C, p->cpu->simd->lanes, fac_span_packed(to));
     else
-        fac_conv_pack_depthwise(&p->g, p->cpu->simd->lanes, p->turned, fac_span_packed(from),
+        fac_conv_pack_depthwise(&p->g, p->cpu->simd->lanes, p->flipped, fac_span_packed(from),
                                 fac_span_packed(to));
     return FAC_OK;
 }

@@ -249,7 +249,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_conv_geom g = q.g;
     const fac_epilogue *e = &q.e;
     const int lanes = c->simd->lanes;
-    q.turned = fac_conv_turned(p);
+    q.flipped = fac_conv_flipped(p);
     q.biased = fac_conv_biased(p);
     int64_t halo = fac_conv_halo(&g);
     size_t packed = fac_direct_packed(&g, c->simd);
@@ -316,14 +316,14 @@ static void pack_span(void *arg, int i, int thread) {
                                   group = k / K;
                     const bool ours = k < g->K && channel / C == group;
                     const fac_conv_weights w =
-                        fac_conv_weights_of(g, p->turned, a->w, ours ? group : 0);
+                        fac_conv_weights_of(g, p->flipped, a->w, ours ? group : 0);
                     to[lane] = ours ? w.w[k % K * w.k + channel % C * w.c + tap * w.tap] : 0;
                 }
 }
 
 static uint64_t pack_key(const void *plan_, int input) {
     const fac_direct_plan *p = plan_;
-    return fac_conv_pack_key(p->cpu, p->g.groups, p->cpu->simd->lanes, p->turned, input);
+    return fac_conv_pack_key(p->cpu, p->g.groups, p->cpu->simd->lanes, p->flipped, input);
 }
 static fac_status pack(const void *plan_, fac_device *d, int input, fac_span from, fac_span to,
                        fac_error *err) {
@@ -333,7 +333,7 @@ static fac_status pack(const void *plan_, fac_device *d, int input, fac_span fro
         packing a = { p, fac_span_packed(from), fac_span_packed(to) };
         fac_parallel(&p->cpu->pool, (int)p->chunks, pack_span, &a);
     } else
-        fac_conv_pack_input(p->cpu, &p->g, p->cpu->simd->lanes, p->turned, input,
+        fac_conv_pack_input(p->cpu, &p->g, p->cpu->simd->lanes, p->flipped, input,
                             fac_span_packed(from), fac_span_packed(to));
     return FAC_OK;
 }

@@ -23,8 +23,8 @@ typedef struct fac_direct_plan {
     fac_epilogue e;
     fac_layout x, y, r, mask;
     const fac_cpu *cpu;
-    bool turned, biased; /* weights of the convolution whose gradient this is; there is a bias  */
-    bool by_chunk;       /* an item is one chunk of channels; else it is a band with all chunks */
+    bool flipped, biased; /* weights of the convolution whose gradient this is; there is a bias  */
+    bool by_chunk;        /* an item is one chunk of channels; else it is a band with all chunks */
     fac_direct_kind kind;
     fac_direct_chunk *spans; /* [chunks], of all groups */
     int64_t width, across; /* pixels of a row; tiles of a row                                     */

@@ -68,8 +68,8 @@ static void transform(const job *j, int64_t plane, int64_t row, float *v, float 
     memset(padded, 0, (size_t)left * sizeof *padded);
     memcpy(padded + left, j->x + (plane * g->H + row) * g->W, (size_t)n * sizeof *padded);
     memset(padded + left + n, 0, (size_t)(p->pixels - left - n) * sizeof *padded);
-    p->cpu->simd->turn(padded, OUT * g->stride[2], columns, p->column, p->tiles + 1,
-                       OUT * g->stride[2]);
+    p->cpu->simd->transpose(padded, OUT * g->stride[2], columns, p->column, p->tiles + 1,
+                            OUT * g->stride[2]);
     p->kind->in(columns, p->column, v, p->width, p->tiles);
 }
 

@@ -104,7 +104,7 @@ static void item(void *arg, int i, int thread) {
     enum { SIDE = 16 };
     float *dw = j->dw + group * p->N * p->M;
     for (int64_t k0 = 0; k0 < p->N;
-         k0 += SIDE) /* turned in strips, which are read and written by whole lines */
+         k0 += SIDE) /* transposed in strips, which are read and written by whole lines */
         for (int64_t tap = first; tap < last; tap++)
             for (int64_t k = k0; k < p->N && k < k0 + SIDE; k++)
                 dw[k * p->M + tap] = y[tap * p->N + k];

@@ -122,7 +122,7 @@ static void add_strip(const plan *p, const float *x, const float *dy, int64_t pl
 }
 
 /* The sums of one block and chunk into dw, without the lanes after the last channels:  lines of
- * output channels are laid in the order of dw's numbers, and turned by squares. */
+ * output channels are laid in the order of dw's numbers, and transposed by squares. */
 static void put(const plan *p, const float *sums, int64_t block, int64_t chunk, int n, float *dw) {
     const fac_conv_geom *g = &p->g;
     int64_t lanes = p->cpu->simd->lanes, width = n * lanes, k0 = chunk * 2 * lanes,
@@ -138,7 +138,7 @@ static void put(const plan *p, const float *sums, int64_t block, int64_t chunk, 
                 p->planar ? (high * g->R + r) * p->inner + low : (low * g->R + r) * p->inner + high;
             memcpy(lines + k * width, sums + tile * width, (size_t)width * sizeof *sums);
         }
-        p->cpu->simd->turn(lines, width, to + from, each, here, last);
+        p->cpu->simd->transpose(lines, width, to + from, each, here, last);
     }
 }
 

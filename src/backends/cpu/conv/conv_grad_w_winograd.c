@@ -85,7 +85,8 @@ static void transform(void *arg, int i, int thread) {
     }
 }
 
-/* Back from the elements, one vector of x's channels after the other; turned on the way to dw. */
+/* Back from the elements, one vector of x's channels after the other; transposed on the way to dw.
+ */
 static void put(const plan *p, const float *u, int64_t c_block, int64_t vectors, int64_t chunk,
                 int n, float *scratch, float *dw) {
     const fac_conv_geom *g = &p->g;
@@ -101,9 +102,9 @@ static void put(const plan *p, const float *u, int64_t c_block, int64_t vectors,
                 p->w->filter_grad(&G, u + ((b * lanes + c) * n + v) * lanes, p->u_point,
                                   scratch + (v * channels + c) * taps * lanes);
         for (int64_t k = 0; k < last; k += lanes)
-            p->cpu->simd->turn(scratch + k * channels * taps, lanes,
-                               dw + ((k0 + k) * g->C + c0) * taps, g->C * taps, channels * taps,
-                               last - k < lanes ? last - k : lanes);
+            p->cpu->simd->transpose(scratch + k * channels * taps, lanes,
+                                    dw + ((k0 + k) * g->C + c0) * taps, g->C * taps,
+                                    channels * taps, last - k < lanes ? last - k : lanes);
     }
 }
 

@@ -3,10 +3,10 @@
  *
  * With u = i + pad, row i of dx meets the taps r of u's phase a = u mod stride only: r = a + t
  * stride, at row u / stride - t of dy; columns likewise.  So the rows and columns of a phase are a
- * convolution of dy of stride 1 with those taps, turned, whose outputs lie `stride` pixels apart in
- * dx; phases without taps are zeros (or the residual).  The kernels are those of the forward pass,
- * padding is the zero halo of dy.  Any kernel and padding, no dilation; groups 1, or as many as
- * channels; f32. */
+ * convolution of dy of stride 1 with those taps, flipped, whose outputs lie `stride` pixels apart
+ * in dx; phases without taps are zeros (or the residual).  The kernels are those of the forward
+ * pass, padding is the zero halo of dy.  Any kernel and padding, no dilation; groups 1, or as many
+ * as channels; f32. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -155,7 +155,7 @@ static void without_taps(const job *j, const phase *down, const phase *across, i
             if (!j->r || !j->mask) continue;
             const float *mask =
                 j->mask + v * p->mask.stride[1] + place(p, &p->mask, down, across, m, q);
-            for (int k = 0; k < lanes; k++) to[k] = mask[k] > p->e.mask_lo ? to[k] : 0;
+            for (int k = 0; k < lanes; k++) to[k] = mask[k] <= p->e.mask_lo ? 0 : to[k];
         }
 }
 
@@ -342,8 +342,8 @@ typedef struct packing {
     float *to;
 } packing;
 
-/* One chunk of one phase: [block of dy's channels][taps turned][channel in block][vectors x lanes];
- * depthwise: [taps][lanes]. */
+/* One chunk of one phase: [block of dy's channels][taps flipped][channel in block][vectors x
+ * lanes]; depthwise: [taps][lanes]. */
 static void pack_chunk(void *arg, int i, int thread) {
     const packing *a = arg;
     const plan *p = a->p;

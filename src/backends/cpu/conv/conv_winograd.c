@@ -334,7 +334,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
     plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
     if (!q) return FAC_E_NOMEM;
-    q->turned = fac_conv_turned(p);
+    q->flipped = fac_conv_flipped(p);
     q->biased = fac_conv_biased(p);
     q->x = p->in[0].layout;
     q->y = p->out[0].layout;
@@ -347,7 +347,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
 
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *p = plan_;
-    return (uint64_t)input | (uint64_t)p->turned << 4 | (uint64_t)p->cpu->simd->lanes << 8 |
+    return (uint64_t)input | (uint64_t)p->flipped << 4 | (uint64_t)p->cpu->simd->lanes << 8 |
            (uint64_t)p->w->out << 16 | (uint64_t)p->w->stride << 24 |
            (uint64_t)p->whole.groups << 32;
 }

@@ -10,7 +10,7 @@ typedef struct fac_winograd_plan {
     fac_layout x, y, r, mask;
     const fac_cpu *cpu;
     const fac_winograd *w;
-    bool turned, biased; /* weights of the convolution whose gradient this is; there is a bias */
+    bool flipped, biased; /* weights of the convolution whose gradient this is; there is a bias */
     int pool; /* pixels of the result by those of the convolution, down and across: 1 or 2 */
     fac_tiles tiles;
     int64_t chunks, blocks;   /* of output channels; of tiles */

@@ -26,7 +26,7 @@ static void pack_channels(void *arg, int i, int thread) {
     int64_t lanes = simd->lanes, C = p->g.C, taps = p->g.R * p->g.S, parts = pack_parts(p);
     int64_t chunk = i / parts, first = C * (i % parts) / parts, last = C * (i % parts + 1) / parts;
     int64_t k0 = chunk * 2 * lanes, width = lanes * fac_chunk_vectors(p->g.K, (int)lanes, chunk);
-    const fac_conv_weights w = fac_conv_weights_of(&p->whole, p->turned, a->w, a->group);
+    const fac_conv_weights w = fac_conv_weights_of(&p->whole, p->flipped, a->w, a->group);
     float g[CHANNELS_OF_ITEM * FAC_WINOGRAD_KERNEL * FAC_WINOGRAD_KERNEL *
             FAC_WINOGRAD_LANES]; /* [c][tap][lanes] */
     fac_winograd_matrix G;
@@ -37,12 +37,12 @@ static void pack_channels(void *arg, int i, int thread) {
         int64_t real = fac_clamp(left, 0, lanes);
         const float *from = w.w + (k0 + v) * w.k + first * w.c;
         if (real < lanes) memset(g, 0, sizeof g);
-        if (!p->turned)
-            simd->turn(from, w.k, g, lanes, real, (last - first) * taps);
+        if (!p->flipped)
+            simd->transpose(from, w.k, g, lanes, real, (last - first) * taps);
         else
             for (int64_t c = 0; c < last - first; c++) /* the last tap first */
-                simd->turn(from + c * w.c - (taps - 1), w.k, g + (c * taps + taps - 1) * lanes,
-                           -lanes, real, taps);
+                simd->transpose(from + c * w.c - (taps - 1), w.k, g + (c * taps + taps - 1) * lanes,
+                                -lanes, real, taps);
         for (int64_t c = first; c < last; c++)
             p->w->filter(&G, g + (c - first) * taps * lanes,
                          a->to + k0 * C * fac_tiles_planes(&p->tiles) + c * width + v, C * width);

@@ -40,8 +40,8 @@ typedef struct fac_tree_walk {
 typedef bool fac_tree_kernel(fac_tree_walk *t);
 
 /* to[j][i] = from[i][j] */
-typedef void fac_turn_kernel(const float *from, int64_t from_row, float *to, int64_t to_row,
-                             int64_t rows, int64_t columns);
+typedef void fac_transpose_kernel(const float *from, int64_t from_row, float *to, int64_t to_row,
+                                  int64_t rows, int64_t columns);
 
 /* to[k / lanes][m][k % lanes] = from[m][k],  m < rows, k < n; zeros after the last k */
 typedef void fac_pack_kernel(const float *from, int64_t from_row, int rows, int64_t n, float *to);
@@ -72,7 +72,7 @@ typedef struct fac_simd {
     const fac_winograd *winograd; /* [FAC_WINOGRADS]                              */
     const fac_winograd_rows *winograd_rows;
     const struct fac_streams *streams;
-    fac_turn_kernel *turn;
+    fac_transpose_kernel *transpose;
     fac_pack_kernel *pack_rows;
     const struct fac_attention_kernels *attention;
     const fac_peak_kernels *peak;

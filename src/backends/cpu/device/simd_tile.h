@@ -32,7 +32,7 @@ typedef struct fac_conv_tile {
     const float *r0,
         *r1; /* residual, or NULL; may be y itself: then the tile adds to what is there      */
     int64_t r_pixel, r_vector;
-    const float *mask0, *mask1; /* or NULL: y is 0 where the mask is not above mask_lo */
+    const float *mask0, *mask1; /* or NULL: y is 0 where the mask is at or below mask_lo */
     int64_t mask_pixel, mask_vector;
     float mask_lo;
     float lo, hi; /* -INFINITY, INFINITY for none; NaN passes                                     */

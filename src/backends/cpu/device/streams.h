@@ -98,9 +98,10 @@ typedef struct fac_streams {
     void (*lrn_pixels)(const float *x, int64_t x_block, float *y, int64_t y_block, int64_t pixels,
                        int64_t channels, int64_t before, int64_t size, const fac_lrn_terms *t);
     fac_adam_kernel *adam;
-    /* memcpy, and fac_simd's turn of squares, past the caches; NULL: the set has no such stores */
+    /* memcpy, and fac_simd's transpose of squares, past the caches; NULL: the set has no such
+     * stores */
     void (*put)(void *to, const void *from, size_t bytes);
-    fac_turn_kernel *turn_past;
+    fac_transpose_kernel *transpose_past;
     const fac_line_grads *grads;
     fac_short_sums *short_sums;
     fac_level_kernel *level_sums;

@@ -51,12 +51,13 @@ static int operand_of(const fac_problem *p, const fac_value *v) {
     return -1;
 }
 
-/* where(mask > lo, now, 0) */
+/* where(mask <= lo, 0, now) */
 static bool add_mask(const fac_problem *p, const fac_node *n, const fac_value *now,
                      fac_epilogue *e) {
     const fac_node *test = n->in[0]->node;
     float zero;
-    if (n->in[1] != now || !number(n->in[2], &zero) || zero != 0 || !test || !FAC_IS(test, greater))
+    if (n->in[2] != now || !number(n->in[1], &zero) || zero != 0 || !test ||
+        !FAC_IS(test, less_or_equal))
         return false;
     e->mask = operand_of(p, test->in[0]);
     return e->mask >= 0 && number(test->in[1], &e->mask_lo);
@@ -109,7 +110,8 @@ static bool recognized(const fac_problem *p, const fac_simd *simd, biases known,
     bool clipped = false;
     for (const fac_node *n = body->first; n; n = n->next) {
         const fac_node *next = n->next;
-        if (FAC_IS(n, greater) && next && FAC_IS(next, where) && next->in[0] == n->out[0]) continue;
+        if (FAC_IS(n, less_or_equal) && next && FAC_IS(next, where) && next->in[0] == n->out[0])
+            continue;
         if (n->nout != 1 || n->nin < 1 || n->out[0]->type.dtype != FAC_F32 || e->mask >= 0)
             return false;
         if (!fac_dims_equal(&n->out[0]->type.dims, &now->type.dims)) return false;

@@ -3,7 +3,7 @@
 #define FACULA_CPU_EPILOGUE_H
 #include "backends/cpu/device/cpu.h"
 
-/* y = loop[..](clip(y + residual, lo, hi)), or where(mask > mask_lo, y + residual, 0), as the
+/* y = loop[..](clip(y + residual, lo, hi)), or where(mask <= mask_lo, 0, y + residual), as the
  * gradient of a ReLU is */
 enum { FAC_EPILOGUE_LOOPS = 4, FAC_EPILOGUE_NUMBERS = 4 };
 typedef struct fac_epilogue {

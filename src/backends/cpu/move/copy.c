@@ -3,9 +3,9 @@
  * A blocked axis of C = b m + r elements is two strided axes (m, b) and a rest r, so a copy is a
  * few strided loop nests, the pieces.  A piece is sorted by the strides of the target and merged
  * where both sides allow; what remains inside is one of
- *   RUN    both sides contiguous along q: memcpy
- *   TURN   the source contiguous along p, the target along q: a transpose
- *   STEP   anything else, element by element
+ *   RUN         both sides contiguous along q: memcpy
+ *   TRANSPOSE   the source contiguous along p, the target along q: a transpose
+ *   STEP        anything else, element by element
  * and the work is shared between threads by tiles. */
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 
 enum { TILE_BYTES = 32 << 10, SERIAL_BYTES = 128 << 10, HALO_ROWS = 2000, PUT_BYTES = 256 };
 enum {
-    TURN_LONG = 4096,
-    TURN_LINES = 16,
-    TURN_LARGE = 8 << 20,
+    TRANSPOSE_LONG = 4096,
+    TRANSPOSE_LINES = 16,
+    TRANSPOSE_LARGE = 8 << 20,
     SECOND_CACHE = 1 << 20
 }; /* elements, lines, bytes, bytes */
 enum { SHARES = 64 };
@@ -36,14 +36,14 @@ typedef struct nest {
     int64_t d[FAC_COPY_DIMS], from[FAC_COPY_DIMS], to[FAC_COPY_DIMS], from_at, to_at;
 } nest;
 
-/* How many lines of the source are turned at once: as many as make up for short ones, more where
- * memory and not the caches has them, but no more than can lie in a second cache beside each other:
- * `stride` may put their places into few of its sets. */
-static int64_t turned_lines(int64_t stride, int64_t length, bool large) {
-    const int64_t lines = 2 * TURN_LONG / length, few = (large ? 4 : 2) * TURN_LINES,
+/* How many lines of the source are transposed at once: as many as make up for short ones, more
+ * where memory and not the caches has them, but no more than can lie in a second cache beside each
+ * other: `stride` may put their places into few of its sets. */
+static int64_t transposed_lines(int64_t stride, int64_t length, bool large) {
+    const int64_t lines = 2 * TRANSPOSE_LONG / length, few = (large ? 4 : 2) * TRANSPOSE_LINES,
                   wanted = lines > few ? lines : few;
     const int64_t beside = stride ? lower(wanted, SECOND_CACHE / (stride & -stride)) : wanted;
-    return beside > TURN_LINES ? beside / TURN_LINES * TURN_LINES : TURN_LINES;
+    return beside > TRANSPOSE_LINES ? beside / TRANSPOSE_LINES * TRANSPOSE_LINES : TRANSPOSE_LINES;
 }
 
 static void put_dim(nest *t, int64_t d, int64_t from, int64_t to) {
@@ -86,14 +86,14 @@ static void put_piece(fac_copy *c, nest t) {
         p->from[p->n] = t.from[k];
         p->to[p->n] = t.to[k];
     }
-    int q = p->n - 1, turn = -1;
+    int q = p->n - 1, contiguous = -1;
     if (n == 0) p->from[q] = p->to[q] = size; /* one element */
     if (p->to[q] == size && p->from[q] != size)
         for (int k = 0; k < q; k++)
-            if (p->from[k] == size) turn = k;
-    if (turn >= 0) { /* p is the dim along which the source is contiguous */
-        int64_t d = p->d[turn], f = p->from[turn], o = p->to[turn];
-        for (int k = turn; k < q - 1; k++) {
+            if (p->from[k] == size) contiguous = k;
+    if (contiguous >= 0) { /* p is the dim along which the source is contiguous */
+        int64_t d = p->d[contiguous], f = p->from[contiguous], o = p->to[contiguous];
+        for (int k = contiguous; k < q - 1; k++) {
             p->d[k] = p->d[k + 1];
             p->from[k] = p->from[k + 1];
             p->to[k] = p->to[k + 1];
@@ -102,16 +102,17 @@ static void put_piece(fac_copy *c, nest t) {
         p->from[q - 1] = f;
         p->to[q - 1] = o;
     }
-    p->kind = turn >= 0                                ? FAC_COPY_TURN
+    p->kind = contiguous >= 0                          ? FAC_COPY_TRANSPOSE
               : p->to[q] == size && p->from[q] == size ? FAC_COPY_RUN
                                                        : FAC_COPY_STEP;
     int64_t area = TILE_BYTES / size;
     if (p->kind ==
-        FAC_COPY_TURN) { /* long runs of the source, and few lines of the target at a time */
-        p->tile_p = lower(p->d[q - 1], TURN_LONG);
+        FAC_COPY_TRANSPOSE) { /* long runs of the source, and few lines of the target at a time */
+        p->tile_p = lower(p->d[q - 1], TRANSPOSE_LONG);
         int64_t bytes = size;
         for (int k = 0; k <= q; k++) bytes *= p->d[k];
-        p->tile_q = lower(p->d[q], turned_lines(p->from[q], p->tile_p, bytes >= TURN_LARGE));
+        p->tile_q =
+            lower(p->d[q], transposed_lines(p->from[q], p->tile_p, bytes >= TRANSPOSE_LARGE));
     } else {
         p->tile_q = lower(p->d[q], area);
         p->tile_p = lower(p->d[q - 1], area / p->tile_q);
@@ -229,7 +230,7 @@ static void run_tile(const fac_streams *past, const char *from, int64_t from_p, 
 typedef struct job {
     const fac_copy_piece *p;
     const fac_streams *past;
-    fac_turn_kernel *turn;
+    fac_transpose_kernel *transpose;
     size_t size;
     const char *from;
     char *to;
@@ -240,9 +241,9 @@ static void tile(const job *j, const char *from, char *to, int64_t np, int64_t n
     int q = c->n - 1, p = q - 1;
     if (c->kind == FAC_COPY_RUN)
         run_tile(j->past, from, c->from[p], to, c->to[p], np, (size_t)nq * j->size);
-    else if (c->kind == FAC_COPY_TURN && j->size == 4)
-        j->turn((const float *)(const void *)from, c->from[q] / 4, (float *)(void *)to,
-                c->to[p] / 4, nq, np);
+    else if (c->kind == FAC_COPY_TRANSPOSE && j->size == 4)
+        j->transpose((const float *)(const void *)from, c->from[q] / 4, (float *)(void *)to,
+                     c->to[p] / 4, nq, np);
     else if (j->size == 1)
         step_1(from, c->from[p], c->from[q], to, c->to[p], c->to[q], np, nq);
     else if (j->size == 2)
@@ -253,8 +254,8 @@ static void tile(const job *j, const char *from, char *to, int64_t np, int64_t n
         step_8(from, c->from[p], c->from[q], to, c->to[p], c->to[q], np, nq);
 }
 
-/* Units [first, last): the tiles of q run fastest, then those of p, then the outer dims from the
- * last to the first. */
+/* Units [first, last): the tiles of q run fastest, then those of p, then the outer dims from
+ * the last to the first. */
 static void run_units(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
     const job *j = arg;
@@ -298,7 +299,7 @@ void fac_copy_run(const fac_copy *c, const fac_cpu *cpu, const void *from, void 
         double bytes = (double)c->size;
         for (int i = 0; i < p->n; i++) bytes *= (double)p->d[i];
         const fac_streams *past = fac_streams_past(cpu, (size_t)bytes) ? cpu->simd->streams : NULL;
-        job j = { p, past, past ? past->turn_past : cpu->simd->turn, c->size, from, to };
+        job j = { p, past, past ? past->transpose_past : cpu->simd->transpose, c->size, from, to };
         fac_parallel_ranges(&cpu->pool, p->units, bytes < SERIAL_BYTES ? 1 : SHARES, run_units, &j);
     }
 }

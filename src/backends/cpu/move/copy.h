@@ -8,7 +8,7 @@
  * tile by tile. */
 enum { FAC_COPY_DIMS = FAC_DIMS + 4, FAC_COPY_PIECES = 9 };
 typedef struct fac_copy_piece {
-    enum { FAC_COPY_RUN, FAC_COPY_TURN, FAC_COPY_STEP } kind;
+    enum { FAC_COPY_RUN, FAC_COPY_TRANSPOSE, FAC_COPY_STEP } kind;
     int n; /* dims, at least 2 */
     int64_t d[FAC_COPY_DIMS], from[FAC_COPY_DIMS], to[FAC_COPY_DIMS];
     int64_t from_at, to_at;        /* bytes            */

@@ -1,4 +1,4 @@
-/* Solver "rotary": pairs of elements of heads turned by the angles of their positions, f32. */
+/* Solver "rotary": pairs of elements of heads rotated by the angles of their positions, f32. */
 #include "graph/attr.h"
 #include "backends/draft.h"
 #include "backends/cpu/move/copy.h"
@@ -91,7 +91,7 @@ static int64_t position(const job *j, int64_t row) {
     return at < 0 ? at + j->g->table : at;
 }
 
-static void turn(const plan *g, const float *x, const float *c, const float *s, float *y) {
+static void rotate(const plan *g, const float *x, const float *c, const float *s, float *y) {
     const int64_t apart = g->interleaved ? 1 : g->half;
     const int64_t step = g->interleaved ? 2 : 1;
     for (int64_t k = 0; k < g->half; k++) {
@@ -109,8 +109,8 @@ static void run_rows(void *arg, int64_t first, int64_t last, int thread) {
     for (int64_t u = first; u < last; u++) {
         const int64_t b = u / g->rows, r = u % g->rows, at = position(j, u) * g->half;
         for (int64_t h = 0; h < g->heads; h++)
-            turn(g, j->x + b * g->x_batch + h * g->x_head + r * g->x_row, j->cos + at, j->sin + at,
-                 j->y + b * g->y_batch + h * g->y_head + r * g->y_row);
+            rotate(g, j->x + b * g->x_batch + h * g->x_head + r * g->x_row, j->cos + at,
+                   j->sin + at, j->y + b * g->y_batch + h * g->y_head + r * g->y_row);
     }
 }
 

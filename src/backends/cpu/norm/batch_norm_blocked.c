@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 #include "graph/attr.h"
+#include "ops/batch_norm_ref.h"
 #include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/elementwise/epilogue.h"
@@ -87,8 +88,8 @@ static void set_mask(const job *j, int64_t block, int64_t row, fac_lane_rows *t)
     if (!p->masked) return;
     t->mask = j->in[3] + row_at(p, &p->in[3], block, row);
     t->mask_row = p->in[3].stride[2];
-    t->mask_lo = (float)p->lo;
-    t->mask_hi = (float)p->hi;
+    t->mask_lo = (float)fac_norm_limit(p->lo);
+    t->mask_hi = (float)fac_norm_limit(p->hi);
 }
 
 static void measure(const job *j, int64_t block, int64_t from, int64_t end, moments *m) {

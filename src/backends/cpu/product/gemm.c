@@ -7,7 +7,8 @@
 
 enum {
     STEPS = 512, /* of the sum between two pieces of the next panel: less would be all overhead   */
-    TURNED = 8   /* tiles that are packed at once: few lines of a transposed a are in two of them */
+    TRANSPOSED =
+        8 /* tiles that are packed at once: few lines of a transposed a are in two of them */
 };
 
 static int64_t tile_row(const fac_simd *s, int64_t M, int64_t i) {
@@ -29,11 +30,11 @@ static inline void copy_lanes(float *to, const float *from, int64_t n) {
 
 /* to[j][i] = from[i][j], element i, j of which lies at i row + j column; in squares where rows are
  * no rows of memory either, so that neither side walks through memory in large steps. */
-static void turn(const fac_simd *s, const float *from, int64_t row, int64_t column, int64_t rows,
-                 int64_t columns, float *to, int64_t to_row) {
+static void transpose(const fac_simd *s, const float *from, int64_t row, int64_t column,
+                      int64_t rows, int64_t columns, float *to, int64_t to_row) {
     enum { SIDE = 16 };
     if (column == 1) {
-        s->turn(from, row, to, to_row, rows, columns);
+        s->transpose(from, row, to, to_row, rows, columns);
         return;
     }
     for (int64_t i0 = 0; i0 < rows; i0 += SIDE)
@@ -50,8 +51,8 @@ void fac_gemm_pack_a(const fac_simd *s, const float *a, int64_t row, int64_t col
     for (int64_t k = first; k < last && column != 1; k += lanes)
         for (int64_t t = t0, m = m0, next; t < t1; t++, m = next) {
             next = tile_row(s, M, t + 1);
-            turn(s, a + m * row + k * column, column, row, last - k < lanes ? last - k : lanes,
-                 next - m, to + (m - m0) * depth + (k - first) * (next - m), lanes);
+            transpose(s, a + m * row + k * column, column, row, last - k < lanes ? last - k : lanes,
+                      next - m, to + (m - m0) * depth + (k - first) * (next - m), lanes);
         }
     for (int64_t t = t0, m = m0, next; t < t1 && column == 1; t++, m = next) {
         next = tile_row(s, M, t + 1);
@@ -69,7 +70,7 @@ void fac_gemm_pack_b(const fac_simd *s, const float *b, int64_t row, int64_t col
     if (column == 1)
         for (int64_t k = 0; k < K; k++) copy_lanes(to + k * width, b + k * row, here);
     else
-        turn(s, b, column, row, here, K, to, width);
+        transpose(s, b, column, row, here, K, to, width);
     if (here < width)
         for (int64_t k = 0; k < K; k++)
             memset(to + k * width + here, 0, (size_t)(width - here) * sizeof *to);
@@ -251,8 +252,8 @@ static arrival arrival_after(const fac_gemm_job *g, fac_gemm_block at, int64_t p
 }
 
 /* How many tiles are at work between two pieces. */
-static int64_t at_once(int64_t channels, bool turns) {
-    if (turns) return TURNED;
+static int64_t at_once(int64_t channels, bool transposes) {
+    if (transposes) return TRANSPOSED;
     return channels < STEPS ? STEPS / channels : 1;
 }
 
@@ -271,11 +272,11 @@ void fac_gemm_both(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix a, 
         at.k1 = at.k0 + deepest < g->K ? at.k0 + deepest : g->K;
         const int64_t depth = fac_gemm_padded(s, at.k1 - at.k0);
         for (int64_t p = at.p0; p < at.p1; p++, now = !now) {
-            const bool packs = !direct && p == at.p0, turns = packs && a.column != 1;
-            const int64_t some = at_once(at.k1 - at.k0, turns),
+            const bool packs = !direct && p == at.p0, transposes = packs && a.column != 1;
+            const int64_t some = at_once(at.k1 - at.k0, transposes),
                           pieces = (at.t1 - at.t0 + some - 1) / some;
             const bool copies =
-                packs && !turns && alpha == 1 && some == 1 && depth == at.k1 - at.k0;
+                packs && !transposes && alpha == 1 && some == 1 && depth == at.k1 - at.k0;
             next = arrival_after(g, at, p, deepest, panels[!now]);
             const int64_t rows = fac_gemm_padded(s, (next.k1 - next.k + pieces - 1) / pieces);
             fac_gemm_block here = { at.t0, 0, 0, 0, at.k0, at.k1 };
@@ -314,17 +315,17 @@ void fac_gemm_shallow(const fac_gemm_job *g, fac_gemm_block at, fac_gemm_matrix 
     const fac_simd *s = g->simd;
     const int64_t wide = 2 * s->lanes, depth = fac_gemm_padded(s, g->K);
     float *panels = scratch, *packed = panels + (at.p1 - at.p0) * wide * g->K,
-          *edge = packed + TURNED * s->rows * depth;
+          *edge = packed + TRANSPOSED * s->rows * depth;
     for (int64_t p = at.p0; p < at.p1; p++)
         fac_gemm_pack_b(s, b.at, b.row, b.column, g->K, g->N, p,
                         panels + (p - at.p0) * wide * g->K);
     for (int64_t t = at.t0, end; t < at.t1; t = end) {
-        end = t + TURNED < at.t1 ? t + TURNED : at.t1;
+        end = t + TRANSPOSED < at.t1 ? t + TRANSPOSED : at.t1;
         fac_gemm_pack_a(s, a.at, a.row, a.column, g->M, t, end, 0, g->K, alpha, packed);
         slab(g, (fac_gemm_block){ t, end, at.p0, at.p1, 0, g->K }, packed, depth, 0, panels, edge);
     }
 }
 size_t fac_gemm_shallow_floats(const fac_simd *s, int64_t panels, int64_t K) {
-    return (size_t)(panels * 2 * s->lanes * K + TURNED * s->rows * fac_gemm_padded(s, K)) +
+    return (size_t)(panels * 2 * s->lanes * K + TRANSPOSED * s->rows * fac_gemm_padded(s, K)) +
            fac_gemm_edge(s);
 }

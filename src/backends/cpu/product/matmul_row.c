@@ -234,7 +234,7 @@ static void pack_panel(void *arg, int i, int thread) {
         for (int64_t k = 0; k < m->K; k++)
             memcpy(to + k * room, from + k * m->b_row, (size_t)columns * sizeof *to);
     else
-        p->cpu->simd->turn(from, m->b_column, to, room, columns, m->K);
+        p->cpu->simd->transpose(from, m->b_column, to, room, columns, m->K);
     for (int64_t k = 0; k < m->K && columns < room; k++)
         memset(to + k * room + columns, 0, (size_t)(room - columns) * sizeof *to);
     a->finite[i] = is_finite(to, m->K * room);

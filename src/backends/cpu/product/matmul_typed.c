@@ -172,8 +172,8 @@ static void gather(const plan *p, const char *from, int64_t step, int64_t n, cha
 
 /* The transpose, from[j step + i] to to[i to_row + j], of elements that are not converted: i <
  * rows, j < columns; in squares, so that lines of both sides stay in the first cache. */
-static void turn(int64_t size, const char *from, int64_t step, int64_t rows, int64_t columns,
-                 char *to, int64_t to_row) {
+static void transpose(int64_t size, const char *from, int64_t step, int64_t rows, int64_t columns,
+                      char *to, int64_t to_row) {
     for (int64_t i0 = 0; i0 < rows; i0 += CHUNK)
         for (int64_t j = 0; j < columns; j++)
             for (int64_t i = i0; i < rows && i < i0 + CHUNK; i++) {
@@ -194,7 +194,7 @@ static void pack_tile(const plan *p, const char *a, int64_t first, int64_t rows,
         const int64_t here = k1 - k < CHUNK ? k1 - k : CHUNK;
         const char *from = a + (first * m->a_row + k * m->a_column) * p->own;
         if (m->a_row == 1 && m->a_column != 1 && p->own == p->size)
-            turn(p->size, from, m->a_column, rows, here, to, CHUNK);
+            transpose(p->size, from, m->a_column, rows, here, to, CHUNK);
         else
             for (int64_t r = 0; r < rows; r++)
                 gather(p, from + r * m->a_row * p->own, m->a_column, here,
@@ -212,10 +212,11 @@ static void pack_panel(void *arg, int i, int thread) {
     const char *from = j->b + (i / p->panels * m->K * m->N + first * m->b_column) * p->own;
     char *to = j->panels + (int64_t)i * p->wide * m->K * p->size;
     (void)thread;
-    const bool turned = m->b_row == 1 && m->b_column != 1 && p->own == p->size;
-    if (turned) turn(p->size, from, m->b_column, m->K, columns, to, p->wide);
-    for (int64_t k = 0; k < m->K && !(turned && columns == p->wide); k++, to += p->wide * p->size) {
-        if (!turned) gather(p, from + k * m->b_row * p->own, m->b_column, columns, to);
+    const bool transposed = m->b_row == 1 && m->b_column != 1 && p->own == p->size;
+    if (transposed) transpose(p->size, from, m->b_column, m->K, columns, to, p->wide);
+    for (int64_t k = 0; k < m->K && !(transposed && columns == p->wide);
+         k++, to += p->wide * p->size) {
+        if (!transposed) gather(p, from + k * m->b_row * p->own, m->b_column, columns, to);
         if (columns < p->wide)
             memset(to + columns * p->size, 0, (size_t)((p->wide - columns) * p->size));
     }

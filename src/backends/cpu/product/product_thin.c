@@ -61,7 +61,7 @@ static void pack_x(void *arg, int panel, int thread) {
                     j->packed + panel * 2 * p->cpu->simd->lanes * p->K);
 }
 
-/* Some rows of w: their part of y^T, then turned. */
+/* Some rows of w: their part of y^T, then transposed. */
 static void rows_of_w(void *arg, int i, int thread) {
     const job *j = arg;
     const plan *p = j->p;

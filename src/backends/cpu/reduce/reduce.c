@@ -44,8 +44,8 @@ typedef struct plan {
     int lanes;    /* which of keep counts channel blocks; -1: none */
     int64_t units, tiles, results, count;
     int parts, split; /* split: which of reduce is cut into parts */
-    int64_t batch;    /* short rows are summed across, or turned and folded as columns, so many at a
-                         time; 0: no */
+    int64_t batch; /* short rows are summed across, or transposed and folded as columns, so many at
+                      a time; 0: no */
     bool f64, mean;
     int64_t in_offset, out_offset;
 } plan;
@@ -232,14 +232,14 @@ static void run_batch(const job *j, int64_t unit) {
     const int64_t n = r->reduce[0].d, first = unit * r->batch, left = r->results - first;
     const int64_t rows = left < r->batch ? left : r->batch;
     const float *x = (const float *)(const void *)j->in + first * n;
-    float turned[BATCH];
+    float transposed[BATCH];
     double acc[COLUMNS];
     if (r->fold == FAC_FOLD_SUM && n % FAC_SHORT == 0)
         j->simd->streams->short_sums(x, n, rows, acc);
     else {
-        j->simd->turn(x, n, turned, rows, rows, n);
+        j->simd->transpose(x, n, transposed, rows, rows, n);
         for (int64_t c = 0; c < rows; c++) acc[c] = fac_fold_start(r->fold);
-        j->f->columns(r->fold, acc, turned, n, rows, rows);
+        j->f->columns(r->fold, acc, transposed, n, rows, rows);
     }
     for (int64_t c = 0; c < rows; c++) put(r, j->out, first + c, acc[c]);
 }

@@ -21,7 +21,7 @@ INLINE cvec plus(cvec a, cvec b) { return (cvec){ a.re + b.re, a.im + b.im }; }
 INLINE cvec minus(cvec a, cvec b) { return (cvec){ a.re - b.re, a.im - b.im }; }
 INLINE cvec times(cvec a, vec x) { return (cvec){ a.re * x, a.im * x }; }
 INLINE cvec minus_i(cvec a) { return (cvec){ a.im, -a.re }; } /* times -i */
-INLINE cvec turned(cvec a, vec c, vec s) {
+INLINE cvec rotated(cvec a, vec c, vec s) {
     return (cvec){ a.re * c - a.im * s, a.re * s + a.im * c };
 }
 
@@ -67,7 +67,7 @@ INLINE void five(cvec *a) {
     a[4] = minus(first, side);
 }
 
-/* Two of 4; half of what comes out is turned by eighths. */
+/* Two of 4; half of what comes out is rotated by eighths. */
 INLINE void eight(cvec *a) {
     const vec h = all(0.70710678118654752440f);
     four(&a[0], &a[2], &a[4], &a[6]);
@@ -108,7 +108,7 @@ INLINE void stage(const int r, const float *x, float *y, int64_t m, int64_t s, c
             UNROLL for (int j = 0; j < r; j++) a[j] = get(x, q + s * (p + m * j));
             transform_of(r, a);
             UNROLL for (int k = 1; k < r; k++) if (p) a[k] =
-                turned(a[k], all(w[2 * (k - 1)]), all(w[2 * (k - 1) + 1]));
+                rotated(a[k], all(w[2 * (k - 1)]), all(w[2 * (k - 1) + 1]));
             UNROLL for (int k = 0; k < r; k++) put(y, q + s * (r * p + k), a[k]);
         }
     }
@@ -175,7 +175,7 @@ INLINE cvec apart(const float *z, int64_t m, const float *turns, int64_t k) {
     const cvec u = get(z, k ? m - k : 0);
     const cvec other = { u.re, -u.im };
     const cvec even = times(plus(v, other), half), odd = times(minus_i(minus(v, other)), half);
-    return plus(even, turned(odd, all(turns[2 * k]), all(turns[2 * k + 1])));
+    return plus(even, rotated(odd, all(turns[2 * k]), all(turns[2 * k + 1])));
 }
 
 static void halves(const fac_fft_out *o, const float *z, int64_t m, const float *turns) {

@@ -14,7 +14,7 @@ extern const fac_winograd FAC_SIMD(fac_winograd)[FAC_WINOGRADS];
 extern const fac_winograd_rows FAC_SIMD(fac_winograd_rows);
 
 extern const fac_streams FAC_SIMD(fac_streams);
-extern fac_turn_kernel FAC_SIMD(fac_turn);
+extern fac_transpose_kernel FAC_SIMD(fac_transpose_f32);
 extern fac_pack_kernel FAC_SIMD(fac_pack_rows);
 extern const struct fac_attention_kernels FAC_SIMD(fac_attention);
 extern const fac_peak_kernels FAC_SIMD(fac_peak);
@@ -52,7 +52,7 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .depthwise_grad = FAC_SIMD(fac_depthwise_grad),
     .lane = &FAC_SIMD(fac_lane_kernels),
     .streams = &FAC_SIMD(fac_streams),
-    .turn = FAC_SIMD(fac_turn),
+    .transpose = FAC_SIMD(fac_transpose_f32),
     .pack_rows = FAC_SIMD(fac_pack_rows),
     .attention = &FAC_SIMD(fac_attention),
     .peak = &FAC_SIMD(fac_peak),

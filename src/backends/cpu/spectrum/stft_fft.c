@@ -110,7 +110,7 @@ static void take(const job *j, const float *signal, int64_t first, int lanes, fl
     float *inner = a + from * width;
     memset(a, 0, (size_t)(from * width) * sizeof *a);
     memset(a + end * width, 0, (size_t)((z->length - end) * width) * sizeof *a);
-    s->cpu->simd->turn(signal + first * z->step + from, z->step, inner, width, lanes, z->wide);
+    s->cpu->simd->transpose(signal + first * z->step + from, z->step, inner, width, lanes, z->wide);
     if (j->window) s->cpu->simd->fft->window(inner, j->window, z->wide);
     if (!s->half) s->cpu->simd->fft->widen(a, z->length);
 }

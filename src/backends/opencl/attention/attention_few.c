@@ -3,7 +3,6 @@
 #include <math.h>
 #include "graph/attr.h"
 #include "backends/opencl/attention/attention_few.h"
-#include "backends/opencl/device/probe.h"
 #include "backends/gpu/speed.h"
 #include "backends/opencl/reduce/fold.h"
 #include "opencl_solvers.h"
@@ -26,9 +25,6 @@ static int power_of(int64_t n) {
 bool fac_cl_few_read(fac_opencl *o, const fac_problem *p, const fac_operand *const x[4],
                      int64_t kv_heads, fac_cl_few *s) {
     int64_t q_heads = 0;
-    /* on an H200 a build with these kernels lost the device in its first step of GPT-2, and which
-     * kernel did so is not known yet: the kernels of before stay there */
-    if (fac_cl_has_path(o, FAC_CL_SHUFFLE_NVIDIA)) return false;
     *s = (fac_cl_few){ .batch = x[0]->type.dims.d[0] };
     fac_attr_get_int(p->node, "q_heads", &q_heads);
     fac_attr_get_int(p->node, "window", &s->window);

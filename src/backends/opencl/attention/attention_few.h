@@ -10,8 +10,7 @@ typedef struct fac_cl_few {
     int items, near; /* of a group; neighbours in one access */
 } fac_cl_few;
 
-/* From the node's attributes and four operands; false: too many queries, too wide a head, or a card
- * of NVIDIA. */
+/* From the node's attributes and four operands; false: too many queries or too wide a head. */
 bool fac_cl_few_read(fac_opencl *o, const fac_problem *p, const fac_operand *const x[4],
                      int64_t kv_heads, fac_cl_few *s);
 /* Seconds of a launch with so many keys. */

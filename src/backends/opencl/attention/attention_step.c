@@ -1,5 +1,5 @@
-/* Solver "attention_step": a step of decoding in one launch, f32: query and key are turned, the new
- * rows go into caches that lie where the next ones shall, and attention reads all. */
+/* Solver "attention_step": a step of decoding in one launch, f32: query and key are rotated, the
+ * new rows go into caches that lie where the next ones shall, and attention reads all. */
 #include "graph/attr.h"
 #include "ops/attention_step.h"
 #include "backends/opencl/attention/attention_few.h"
@@ -70,7 +70,7 @@ static fac_status add_keep(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
 }
 
 static void add_options(const fac_problem *p, const fac_cl_few *s, fac_text *to) {
-    const bool turned = p->in[STEP_COS].type.dtype != FAC_NONE;
+    const bool rotated = p->in[STEP_COS].type.dtype != FAC_NONE;
     const bool placed = p->in[STEP_POSITIONS].type.dtype != FAC_NONE;
     fac_cl_few_options(s, to);
     fac_text_print(to, " -DSTEP -DCAUSAL -DCOUNTED -DLENGTHS=%s -DAT=%s -DPOSITIONS=%s",
@@ -78,7 +78,7 @@ static void add_options(const fac_problem *p, const fac_cl_few *s, fac_text *to)
                    fac_cl_tag(p->in[STEP_AT].type.dtype),
                    placed ? fac_cl_tag(p->in[STEP_POSITIONS].type.dtype) : "i64");
     if (placed) fac_text_add(to, " -DPLACED");
-    if (turned)
+    if (rotated)
         fac_text_print(to, " -DTURNED -DINTERLEAVED=%d", fac_attr_flag(p->node, "interleaved"));
 }
 

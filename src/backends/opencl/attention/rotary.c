@@ -1,4 +1,4 @@
-/* Solver "rotary": pairs of elements of heads turned by the angles of their positions. */
+/* Solver "rotary": pairs of elements of heads rotated by the angles of their positions. */
 #include "graph/attr.h"
 #include "backends/opencl/attention/attention_few.h"
 #include "opencl_solvers.h"

@@ -17,6 +17,7 @@
 #include "opencl_solvers.h"
 #include "base/error.h"
 #include "op_list.h"
+#include "ops/batch_norm_ref.h"
 #include "ops/bits.h"
 #include "cl_batch_norm.h"
 #include "cl_batch_norm_apply.h"
@@ -159,13 +160,14 @@ static fac_status add_kernel(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     return status;
 }
 
-/* Between which results of the activation a gradient passes. */
+/* Between which results of the activation a gradient passes.  Where one has no limit the activation
+ * passes infinity and NaN. */
 static void add_limits(fac_cl_call *c, const fac_problem *p) {
     double lo = 0, hi = 0;
     fac_attr_get_real(p->node, "lo", &lo);
     fac_attr_get_real(p->node, "hi", &hi);
-    fac_cl_call_real(c, lo, fac_cl_norm_computing(p));
-    fac_cl_call_real(c, hi, fac_cl_norm_computing(p));
+    fac_cl_call_real(c, fac_norm_limit(lo), fac_cl_norm_computing(p));
+    fac_cl_call_real(c, fac_norm_limit(hi), fac_cl_norm_computing(p));
 }
 
 /* An absent operand is replaced by one that is there and not touched. */

@@ -9,8 +9,8 @@
  *             STRAIGHT: the only launch, since the batch's mean and variance are operands
  * With channels last operands may be slices of others' channels: `step` is from pixel to pixel.
  * Options: those of elements.cl and team.cl; X; SCALE, BIAS, RUNNING: tags; GIVEN: mean and var are
- * inputs; FINISH; MASK: dy counts where lo < y < hi only; AHEAD: how many vectors of each operand
- * an item asks for before it adds the first; BACKWARDS: what is read last is applied first;
+ * inputs; FINISH; MASK: dy counts as 0 where y <= lo or y >= hi; AHEAD: how many vectors of each
+ * operand an item asks for before it adds the first; BACKWARDS: what is read last is applied first;
  * SETTLES: of the groups that have parts of the same channels the one that comes last adds the
  * parts, in their order, and does what settle does: a launch less (last.cl). */
 enum { SAMPLES = 8, BLOCK = 64 };
@@ -22,7 +22,7 @@ enum { QUANTITIES = 2 };
 
 /* What passes the activation whose result was y. */
 #ifdef MASK
-#define MASKED(g, y) ((((y) > (TV)REAL(s.lo)) & ((y) < (TV)REAL(s.hi))) ? (g) : (TV)(T)0)
+#define MASKED(g, y) ((((y) <= (TV)REAL(s.lo)) | ((y) >= (TV)REAL(s.hi))) ? (TV)(T)0 : (g))
 #else
 #define MASKED(g, y) (g)
 #endif

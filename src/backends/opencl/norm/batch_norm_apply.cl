@@ -1,6 +1,6 @@
 /* The launch `apply` of batch norms, after batch_norm.cl, which says what it does.  Options: APPLY;
  * STRAIGHT; LAST: channels last; PIXELS; BACKWARDS; FINISH, ADDEND: the node's body, and what it
- * adds; BITS, with PIXELS: which results are above 0, a byte for four channels. */
+ * adds; BITS, with PIXELS: which results are not at or below 0, a byte for four channels. */
 #ifdef APPLY
 #ifdef STRAIGHT
 #define FROM_PLACES scale, bias, mean, var, out1, out2, own_mean, own_var
@@ -113,7 +113,7 @@ static inline void store_bits(global uchar *to, TV y) {
     const lanes r = { .v = y };
     for (int k = 0; k < V; k += 4) {
         uint byte = 0;
-        for (int l = 0; l < 4; l++) byte |= (uint)(r.lane[k + l] > 0) << l;
+        for (int l = 0; l < 4; l++) byte |= (uint)!(r.lane[k + l] <= 0) << l;
         to[k / 4] = (uchar)byte;
     }
 }

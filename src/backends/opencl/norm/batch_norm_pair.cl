@@ -7,7 +7,8 @@
  * are on their way before the first is needed; from the end to the beginning, since what a
  * convolution wrote last is in the cache still, but GRAD after batch_norm_sums.cl, which ends at
  * the beginning.  Options: those of elements.cl, where V > 1 with ALIGNED alone; X; COMPUTED: the
- * tag of T; FINISH: the node's body; BITS: which sums are above 0, a byte for four channels. */
+ * tag of T; FINISH: the node's body; BITS: which sums are not at or below 0, a byte for four
+ * channels. */
 typedef struct { TV mean, a, b, g; } factors;
 
 #ifdef GRAD
@@ -84,7 +85,7 @@ static inline void store_bits(global uchar *to, TV v) {
     const lanes r = { .v = v };
     for (int k = 0; k < V; k += 4) {
         uint byte = 0;
-        for (int l = 0; l < 4; l++) byte |= (uint)(r.lane[k + l] > 0) << l;
+        for (int l = 0; l < 4; l++) byte |= (uint)!(r.lane[k + l] <= 0) << l;
         to[k / 4] = (uchar)byte;
     }
 }

@@ -25,7 +25,7 @@ enum { GROUP = 64 };
 typedef struct pooling {
     fac_pool_geom g;
     bool grad, average, positive, last,
-        index;                   /* positive: relu is before it, only what is above 0 counts */
+        index; /* positive: relu is before it, what is at or below 0 does not count */
     const fac_operand *in, *out; /* what has x's shape and y's shape: x and y, dx and dy */
     int64_t in_count, out_count;
 } pooling;

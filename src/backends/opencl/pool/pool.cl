@@ -5,8 +5,8 @@
  *             same launch order, or (AVERAGE) shares
  * A work item has V neighbours: of a row, or (LAST) of the channels.  Options: those of
  * elements.cl; X, Y;
- * POSITIVE: with INDEX_ONLY, a maximum that is not above 0 is nowhere (relu made x, and what it cut
- * off has no gradient). */
+ * POSITIVE: with INDEX_ONLY, a maximum that is at or below 0 is nowhere (relu made x, and what it
+ * cut off has no gradient). */
 typedef struct {
     long size[5], step[5];
 } tensor; /* N, C and the three spatial dims */
@@ -151,7 +151,7 @@ kernel void pool(const numbers s, global const MEMORY(X) * x, global MEMORY(Y) *
         o[4];
 #ifdef INDEX_ONLY
 #ifdef POSITIVE
-    if (!(best.lane[0] > 0)) where = -1;
+    if (best.lane[0] <= 0) where = -1;
 #endif
     index[s.index + line] = where;
 #else

@@ -19,7 +19,8 @@ enum { SMALL = 9, TAPS = 64 };
 
 typedef struct pooling {
     fac_pool_geom g;
-    bool grad, average, positive; /* positive: relu is before it, only what is above 0 counts */
+    bool grad, average,
+        positive; /* positive: relu is before it, what is at or below 0 does not count */
     fac_cl_tail tail;
     fac_cl_tiling q;
     int64_t apart; /* elements between channels of a plain result; 0: side by side */

@@ -1,6 +1,7 @@
 /* The gradient of a maximum by x, channels last, after quads.cl with TURNED: `in` is dy, `out` is x
  * and dx.  An item looks for the maxima of all windows that see its tile, and takes from each what
- * falls into the tile: no two items add to one place. POSITIVE: those that are above 0 count. */
+ * falls into the tile: no two items add to one place.  POSITIVE: those at or below 0 do not count.
+ */
 typedef struct {
     long x, dy, dx;
     quads g;
@@ -20,7 +21,7 @@ typedef struct {
     }
 #ifdef POSITIVE
 #define GIVEN(l)                                                                                   \
-    if (where[b].l == tap && best[b].l > 0) sum[i][j].l += g.l;
+    if (where[b].l == tap && !(best[b].l <= 0)) sum[i][j].l += g.l;
 #else
 #define GIVEN(l)                                                                                   \
     if (where[b].l == tap) sum[i][j].l += g.l;

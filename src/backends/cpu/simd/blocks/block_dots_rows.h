@@ -2,7 +2,7 @@
  *
  * A block's sum over k stays within its lane, so what scales it is a vector of the rows' own scales
  * times one number of x, and nothing is permuted: of m rows of x each takes eight products, and
- * four steps for both scales.  Sixteen rows' bytes are turned once for all rows of x. */
+ * four steps for both scales.  Sixteen rows' bytes are transposed once for all rows of x. */
 #ifndef FACULA_CPU_BLOCK_DOTS_ROWS_H
 #define FACULA_CPU_BLOCK_DOTS_ROWS_H
 

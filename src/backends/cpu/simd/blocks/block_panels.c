@@ -2,7 +2,7 @@
  * product/nbits.h.
  *
  * Sixteen bytes of a row, their low halves and their high ones, are four words of eight codes, of
- * one block of 32 (q4_0, q4_1) or of two (q4_k); four rows are turned together. */
+ * one block of 32 (q4_0, q4_1) or of two (q4_k); four rows are transposed together. */
 #include "backends/cpu/simd/vector.h"
 #include "backends/cpu/product/block_dots.h"
 #include "tensor/half.h"
@@ -30,7 +30,7 @@ INLINE __m128i four_words(const char *p) {
 INLINE void put(uint32_t *to, __m128i v) { _mm_storeu_si128((__m128i *)(void *)to, v); }
 
 /* Sixteen bytes of each of four rows: words 0 and 1 go to `first`, the others to `second`. */
-INLINE void turn(const char *const *w, int64_t at, uint32_t *first, uint32_t *second) {
+INLINE void transpose_rows(const char *const *w, int64_t at, uint32_t *first, uint32_t *second) {
     const __m128i a = four_words(w[0] + at), b = four_words(w[1] + at);
     const __m128i c = four_words(w[2] + at), d = four_words(w[3] + at);
     const __m128i ab = _mm_unpacklo_epi32(a, b), cd = _mm_unpacklo_epi32(c, d);
@@ -47,9 +47,9 @@ INLINE void codes_of(const enum type t, const char *const *w, int64_t K, uint32_
         if (t == TYPE_Q4_K) { /* bytes of blocks 2 j and 2 j + 1 */
             const int64_t j = k / 2, half = k % 2;
             uint32_t *block = to + (8 * j + 2 * half) * ROWS;
-            turn(w, k / 8 * bytes_of(t) + 16 + k % 8 * 16, block, block + 4 * ROWS);
+            transpose_rows(w, k / 8 * bytes_of(t) + 16 + k % 8 * 16, block, block + 4 * ROWS);
         } else {
-            turn(w, k * bytes_of(t) + head, to + 4 * k * ROWS, to + (4 * k + 2) * ROWS);
+            transpose_rows(w, k * bytes_of(t) + head, to + 4 * k * ROWS, to + (4 * k + 2) * ROWS);
         }
     }
 }

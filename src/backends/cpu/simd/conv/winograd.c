@@ -193,7 +193,7 @@ INLINE void output_tile(const int n, const int m, const int whole, const int poo
             if (r && !pooled) y += load(r + i * r_row + column * VL);
             y = vmin(vmax(y, lo), hi);
             if (mask && !pooled)
-                y = (vec)((ivec)y & (load(mask + i * mask_row + column * VL) > low));
+                y = (vec)((ivec)y & ~(load(mask + i * mask_row + column * VL) <= low));
             store_or_stream(to + i * y_row + column * VL, y, w->past);
         }
     }

@@ -3,7 +3,10 @@
 #include <math.h>
 #include "backends/cpu/simd/vector.h"
 
-INLINE vec masked(vec v, vec by, vec lo, vec hi) { return (vec)((ivec)v & (by > lo) & (by < hi)); }
+/* v, but 0 where by is at or below lo, or at or above hi; NaN is neither. */
+INLINE vec masked(vec v, vec by, vec lo, vec hi) {
+    return (vec)((ivec)v & ~((by <= lo) | (by >= hi)));
+}
 
 /* Twice over rows that stay in the first cache: sums for the mean, then what is around it.  Two
  * accumulators each, which with both operands are four chains of additions. */

@@ -129,7 +129,7 @@ static void put(void *to, const void *from, size_t bytes) {
         stream((float *)(void *)y, load((const float *)(const void *)x));
     memcpy(y, x, bytes);
 }
-#define PAST put, FAC_SIMD(fac_turn_past)
+#define PAST put, FAC_SIMD(fac_transpose_past)
 #else
 static void put(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
 #define PAST NULL, NULL
@@ -327,7 +327,7 @@ static void lrn_pixels(const float *x, int64_t x_block, float *y, int64_t y_bloc
     }
 }
 
-extern fac_turn_kernel FAC_SIMD(fac_turn_past);
+extern fac_transpose_kernel FAC_SIMD(fac_transpose_past);
 extern const fac_line_grads FAC_SIMD(fac_line_grads);
 extern fac_short_sums FAC_SIMD(fac_short_sums);
 extern fac_level_kernel FAC_SIMD(fac_level_sums);

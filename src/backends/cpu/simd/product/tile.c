@@ -106,7 +106,7 @@ INLINE void finish(const int m, const int n, const int added, const int past,
             if (added && r.p0) v += load(place(m, p, r) + k * r_vector);
             v = vmin(vmax(v, lo), hi);
             if (added && mask.p0)
-                v = (vec)((ivec)v & (load(place(m, p, mask) + k * mask_vector) > low));
+                v = (vec)((ivec)v & ~(load(place(m, p, mask) + k * mask_vector) <= low));
             store_or_stream(y + k * y_vector, v, past);
             if (k + 1 < n)
                 store_first(&acc[p][k + 1]);

@@ -60,7 +60,7 @@ fac_status fac_nv_moments_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_
 
 static void add_limit(fac_text *to, const char *how, double limit) {
     if (isfinite(limit))
-        fac_text_print(to, "        if (!(y %s (float)%.17g)) v[k] = 0;\n", how, limit);
+        fac_text_print(to, "        if (y %s (float)%.17g) v[k] = 0;\n", how, limit);
 }
 
 void fac_nv_norm_text(const fac_nv_conv *c, fac_text *to) {
@@ -81,6 +81,6 @@ void fac_nv_norm_text(const fac_nv_conv *c, fac_text *to) {
                        "        const float y = e * (m->v[%d][k] * nv_rsqrt(m->v[%d][k] + "
                        "(float)%.17g)) + m->v[%d][k];\n",
                        n->scale, n->var, n->epsilon, n->bias);
-    if (n->mask < 0) add_limit(to, ">", n->lo), add_limit(to, "<", n->hi);
+    if (n->mask < 0) add_limit(to, "<=", n->lo), add_limit(to, ">=", n->hi);
     fac_text_add(to, "        along[k] = v[k] * e;\n    }\n}\n");
 }

@@ -1,6 +1,6 @@
 /* Transposes of f32, of one instruction set: to[j][i] = from[i][j].  Squares of one vector are
- * turned in registers, by swapping ever larger blocks (Eklundh, "A fast computer method for matrix
- * transposing", 1972). */
+ * transposed in registers, by swapping ever larger blocks (Eklundh, "A fast computer method for
+ * matrix transposing", 1972). */
 #include "backends/cpu/simd/vector.h"
 
 /* Both rows of blocks of d lanes: a keeps its even blocks and gets the even ones of b after them;
@@ -43,7 +43,7 @@ INLINE void stage(const int d, vec r[VL]) {
         swap_blocks(d, &r[k / d * 2 * d + k % d], &r[k / d * 2 * d + k % d + d]);
 }
 
-INLINE void turned(vec r[VL]) {
+INLINE void transpose_square(vec r[VL]) {
     stage(1, r);
     stage(2, r);
     if (VL > 4) stage(VL > 4 ? 4 : 1, r);
@@ -53,7 +53,7 @@ INLINE void turned(vec r[VL]) {
 INLINE void square(const int past, const float *from, int64_t from_row, float *to, int64_t to_row) {
     vec r[VL];
     UNROLL for (int i = 0; i < VL; i++) r[i] = load(from + i * from_row);
-    turned(r);
+    transpose_square(r);
     UNROLL for (int i = 0; i < VL; i++) {
         if (past)
             stream(to + i * to_row, r[i]);
@@ -69,12 +69,12 @@ static void part(const float *from, int64_t from_row, float *to, int64_t to_row,
     vec r[VL];
     UNROLL for (int i = 0; i < VL; i++) r[i] =
         i < rows ? load_some(from + i * from_row, columns) : all(0);
-    turned(r);
+    transpose_square(r);
     UNROLL for (int j = 0; j < VL; j++) if (j < columns) store_some(to + j * to_row, r[j], rows);
 }
 
-INLINE void turn(const int past, const float *from, int64_t from_row, float *to, int64_t to_row,
-                 int64_t rows, int64_t columns) {
+INLINE void transpose(const int past, const float *from, int64_t from_row, float *to,
+                      int64_t to_row, int64_t rows, int64_t columns) {
     const int64_t whole_rows = rows / VL * VL, whole_columns = columns / VL * VL;
     for (int64_t j = 0; j < columns; j += VL)
         for (int64_t i = 0; i < rows; i += VL) {
@@ -92,18 +92,18 @@ INLINE void turn(const int past, const float *from, int64_t from_row, float *to,
         }
 }
 
-extern fac_turn_kernel FAC_SIMD(fac_turn);
-void FAC_SIMD(fac_turn)(const float *from, int64_t from_row, float *to, int64_t to_row,
-                        int64_t rows, int64_t columns) {
-    turn(0, from, from_row, to, to_row, rows, columns);
+extern fac_transpose_kernel FAC_SIMD(fac_transpose_f32);
+void FAC_SIMD(fac_transpose_f32)(const float *from, int64_t from_row, float *to, int64_t to_row,
+                                 int64_t rows, int64_t columns) {
+    transpose(0, from, from_row, to, to_row, rows, columns);
 }
 
 /* Rows that begin inside a line cannot go past the caches. */
-extern fac_turn_kernel FAC_SIMD(fac_turn_past);
-void FAC_SIMD(fac_turn_past)(const float *from, int64_t from_row, float *to, int64_t to_row,
-                             int64_t rows, int64_t columns) {
+extern fac_transpose_kernel FAC_SIMD(fac_transpose_past);
+void FAC_SIMD(fac_transpose_past)(const float *from, int64_t from_row, float *to, int64_t to_row,
+                                  int64_t rows, int64_t columns) {
     if ((uintptr_t)to % (VL * sizeof *to) || to_row % VL)
-        turn(0, from, from_row, to, to_row, rows, columns);
+        transpose(0, from, from_row, to, to_row, rows, columns);
     else
-        turn(1, from, from_row, to, to_row, rows, columns);
+        transpose(1, from, from_row, to, to_row, rows, columns);
 }
