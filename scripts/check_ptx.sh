@@ -27,6 +27,7 @@ cat > "$work/builtins.h" <<'END'
 #define clamp(x, a, b) min(max(x, a), b)
 #define fabs(a) __builtin_fabsf(a)
 #define sqrt(a) __nvvm_sqrt_rn_f(a)
+#define popcount(a) __builtin_popcount(a)
 static inline void atomic_max_local(__local unsigned *p, unsigned v) {
     __asm__ volatile("red.shared.max.u32 [%0], %1;" ::"r"((unsigned)(unsigned long)p), "r"(v) : "memory");
 }

@@ -18,6 +18,7 @@ static const char emulated_words[] =
     "#define fma(a, b, c) __builtin_fmaf(a, b, c)\n#define fmax(a, b) __builtin_fmaxf(a, b)\n"
     "#define log2(a) __builtin_log2f(a)\n#define min(a, b) ((a) < (b) ? (a) : (b))\n"
     "#define max(a, b) ((a) > (b) ? (a) : (b))\n#define clamp(x, a, b) min(max(x, a), b)\n"
+    "#define popcount(x) __builtin_popcount(x)\n"
     "#define mul_hi(a, b) ((uint)(((ulong)(uint)(a) * (uint)(b)) >> 32))\n";
 /* In front of the kernel: macros with PTX. */
 static const char emulated_macros[] =

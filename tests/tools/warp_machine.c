@@ -17,7 +17,7 @@ typedef unsigned short ushort;
 typedef struct copy {
     char *to;
     const char *from;
-    int bytes, turn;
+    int size, bytes, turn;
 } copy;
 typedef struct item {
     ucontext_t at;
@@ -78,11 +78,15 @@ uint emu_local(size_t at, size_t bytes) {
     poisoned = 1;
     return (uint)(at - (size_t)low);
 }
-void nv_copy16(uint to, const void *from, int n) {
+static void copy_later(uint to, const char *from, uint size, int n) {
     item *m = &items[now];
-    if (m->copies == COPIES || to % 16 || n < 0 || n > 16 || (n && (size_t)from % 16)) abort();
-    m->copy[m->copies++] = (copy){ low + to, from, n, m->turn };
+    if (m->copies == COPIES || to % size || n < 0 || n > (int)size || (n && (size_t)from % size))
+        abort();
+    m->copy[m->copies++] = (copy){ low + to, from, (int)size, n, m->turn };
 }
+void nv_copy4(uint to, const void *from, int n) { copy_later(to, from, 4, n); }
+void nv_copy8(uint to, const void *from, int n) { copy_later(to, from, 8, n); }
+void nv_copy16(uint to, const void *from, int n) { copy_later(to, from, 16, n); }
 void nv_copy16_near(uint to, const void *from, int n) { nv_copy16(to, from, n); }
 void emu_commit(void) { items[now].turn++; }
 void emu_wait(int n) {
@@ -94,7 +98,7 @@ void emu_wait(int n) {
             m->copy[left++] = c;
             continue;
         }
-        memset(c.to, 0, 16);
+        memset(c.to, 0, (size_t)c.size);
         if (c.bytes) memcpy(c.to, c.from, (size_t)c.bytes);
     }
     m->copies = left;
@@ -197,6 +201,29 @@ void nv_mma_tf32_first(float *d, const uint *a, const uint *b) {
 }
 void nv_mma_bf16(float *d, const uint *a, const uint *b) { mma(d, a, b, 1); }
 void nv_mma_f16(float *d, const uint *a, const uint *b) { mma(d, a, b, 2); }
+
+uint quad_or(uint x, uint *room) {
+    (void)room;
+    x |= nv_other_word(x, 1);
+    return x | nv_other_word(x, 2);
+}
+
+/* Words of 256 bits of a row and of a column stand as the eights of two numbers do: word t + 4 i of
+ * lane t in register i, or for rows 2 i. */
+void nv_mma_bits(int *d, const uint *a, const uint *b) {
+    warp *w = mine();
+    const int lane = now % LANES;
+    memcpy(w->in[lane], a, 16);
+    memcpy(w->in[lane] + 4, b, 8);
+    meet_warp();
+    for (int i = 0; i < 4; i++) {
+        const int row = lane / 4, column = 2 * (lane % 4) + i % 2;
+        for (int k = 0; k < 8; k++)
+            d[i] += __builtin_popcount(w->in[4 * row + k % 4][2 * (k / 4) + i / 2] &
+                                       w->in[4 * column + k % 4][4 + k / 4]);
+    }
+    meet_warp();
+}
 
 /* ---- all groups, one after the other ---- */
 

@@ -2,28 +2,22 @@
  * see conv_bits.cl.  Weights are turned into words in each run, which takes little beside the rest.
  */
 #include <limits.h>
+#include "backends/opencl/conv/conv_bits.h"
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/product/gemm.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
+#include "cl_bit_levels.h"
 #include "cl_conv_bits.h"
 #include "op_list.h"
 #include "ops/conv_basis.h"
 
 enum { GROUP = 64, WORD = 32, EACH = 4 };
 
-typedef struct counting {
-    fac_conv_geom g;
-    int64_t C, K, words; /* of a group */
-    int planes, of_weights, each;
-    bool sign, relu, x_codes, codes;
-    size_t w_bytes, x_bytes; /* of scratch */
-} counting;
-
 static bool is_there(const fac_operand *x) { return x->type.dtype != FAC_NONE; }
 
 /* Bits of a pixel as they come, or as `pixels` makes them. */
-static bool read_input(const fac_problem *p, counting *s) {
+static bool read_input(const fac_problem *p, fac_cl_bits *s) {
     const fac_dtype t = p->in[FAC_CB_X].type.dtype;
     s->x_codes = t == FAC_U32;
     s->sign = !is_there(&p->in[FAC_CB_X_BASIS]);
@@ -32,9 +26,9 @@ static bool read_input(const fac_problem *p, counting *s) {
     return t == FAC_F32 || (s->x_codes && aligned);
 }
 
-static bool read_problem(const fac_opencl *o, fac_problem *p, counting *s) {
+bool fac_cl_bits_read(const fac_opencl *o, fac_problem *p, fac_cl_bits *s) {
     const fac_conv_basis_attrs *a = p->node->attrs;
-    *s = (counting){ .planes = 1, .relu = a->relu, .codes = FAC_IS(p->node, conv2d_codes) };
+    *s = (fac_cl_bits){ .planes = 1, .relu = a->relu, .codes = FAC_IS(p->node, conv2d_codes) };
     if (p->in[FAC_CB_W_BASIS].type.dtype != FAC_F32 || !fac_cl_settle_plain(o, p)) return false;
     const fac_dims image = fac_conv_basis_image(&p->in[FAC_CB_X].type, a);
     if (!fac_conv_geometry_of(2, &a->conv, &image, &a->dims, &s->g)) return false;
@@ -57,17 +51,17 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, counting *s) {
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
-    counting s;
-    if (p->node->body[0] || !read_problem(o, p, &s)) return false;
+    fac_cl_bits s;
+    if (p->node->body[0] || !fac_cl_bits_read(o, p, &s)) return false;
     const double products = (double)(s.g.N * s.g.P * s.g.Q) * (double)(s.g.K * s.words * WORD) *
                             (double)(s.g.R * s.g.S * s.of_weights * s.planes);
     offer->work = s.w_bytes + s.x_bytes;
     offer->seconds = fac_cl_price(o, p, 3) + 2 * products / (4 * fac_gpu_flops(&o->limits));
-    *FAC_DRAFT(offer, counting) = s;
+    *FAC_DRAFT(offer, fac_cl_bits) = s;
     return true;
 }
 
-static void code_options(const fac_problem *p, const counting *s, fac_text *to) {
+static void code_options(const fac_problem *p, const fac_cl_bits *s, fac_text *to) {
     const fac_conv_basis_attrs *a = p->node->attrs;
     const fac_operand *basis = &p->in[FAC_CB_Y_BASIS];
     if (!s->codes) return;
@@ -82,7 +76,7 @@ static void code_options(const fac_problem *p, const counting *s, fac_text *to) 
         fac_text_add(to, " -DLIMITS");
 }
 
-static void add_numbers(fac_cl_call *c, const fac_problem *p, const counting *s, int64_t units) {
+static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_bits *s, int64_t units) {
     const fac_conv_geom *g = &s->g;
     const int64_t numbers[] = { units,
                                 g->N,
@@ -109,8 +103,8 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const counting *s,
 }
 
 static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,
-                           const counting *s, const char *name, int64_t units, fac_error *err) {
-    fac_text options = { 0 };
+                           const fac_cl_bits *s, const char *name, int64_t units, fac_error *err) {
+    fac_text options = { 0 }, source = { 0 };
     fac_cl_call *c = NULL;
     fac_text_print(&options, "-DT=float -DV=1 -DPLANES=%d -DOF_WEIGHTS=%d -DEACH=%d", s->planes,
                    s->of_weights, s->each);
@@ -119,8 +113,11 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     if (s->x_codes) fac_text_add(&options, " -DX_CODES");
     code_options(p, s, &options);
     fac_cl_option_wide(p, &options);
+    fac_text_print(&source, "%s%s", fac_kernel_bit_levels, fac_kernel_conv_bits);
+    options.failed |= source.failed;
     const fac_status status =
-        fac_cl_call_new(o, plan, fac_kernel_conv_bits, &options, name, &c, err);
+        fac_cl_call_new(o, plan, source.s ? source.s : "", &options, name, &c, err);
+    fac_text_free(&source);
     fac_text_free(&options);
     FAC_TRY(status);
     const int inputs = s->codes ? FAC_CC_PORTS : FAC_CB_PORTS;
@@ -133,16 +130,22 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     return FAC_OK;
 }
 
+fac_status fac_cl_bits_pixels(fac_opencl *o, const fac_problem *p, const fac_cl_bits *s,
+                              fac_cl_plan *plan, fac_error *err) {
+    const fac_conv_geom *g = &s->g;
+    const int64_t pixels = g->N * g->H * g->W * g->groups * s->words;
+    return add_call(o, p, plan, s, "pixels", pixels, err);
+}
+
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
-    const counting *s = p->draft;
+    const fac_cl_bits *s = p->draft;
     const fac_conv_geom *g = &s->g;
     const int64_t weights = s->of_weights * g->K * g->R * g->S * s->words;
-    const int64_t pixels = g->N * g->H * g->W * g->groups * s->words;
     const int64_t parts = g->groups * ((s->K + EACH - 1) / EACH);
     const int64_t places = g->N * g->P * g->Q;
     const int64_t bytes = (g->K + WORD - 1) / WORD * (int64_t)sizeof(uint32_t);
     FAC_TRY(add_call(o, p, plan, s, "weights", weights, err));
-    if (!s->x_codes) FAC_TRY(add_call(o, p, plan, s, "pixels", pixels, err));
+    if (!s->x_codes) FAC_TRY(fac_cl_bits_pixels(o, p, s, plan, err));
     if (!s->codes) return add_call(o, p, plan, s, "count", places * parts, err);
     return add_call(o, p, plan, s, "codes", places * bytes, err);
 }

@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include "backends/opencl/device/probe.h"
 
+_Static_assert(sizeof((fac_opencl *)0)->paths / sizeof(atomic_int) >= FAC_CL_PATHS,
+               "fac_opencl has room for what probes find");
+
 static void bytes_of(size_t bytes, char *to, size_t size) {
     const struct {
         double unit;

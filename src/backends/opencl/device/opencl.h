@@ -76,7 +76,7 @@ typedef struct fac_opencl {
     fac_cl_place place;
     fac_gpu_limits limits;
     char extensions[8192];
-    atomic_int paths[16]; /* what probes found: probe.h */
+    atomic_int paths[20]; /* what probes found: probe.h */
     atomic_int last;      /* 1: images may have their channels last, -1: no, 0: nobody has asked */
     cl_context context;
     cl_command_queue queue;

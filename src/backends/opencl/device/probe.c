@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backends/opencl/device/cache.h"
+#include "backends/opencl/nvidia/bits/bits.h"
 #include "backends/opencl/nvidia/unit/nvidia.h"
 #include "base/memory.h"
 #include "cl_dot.h"
 #include "cl_exchange.h"
 #include "cl_last.h"
+#include "cl_nv_bits_probe.h"
 #include "cl_nv_common.h"
 #include "cl_nv_maps.h"
 #include "cl_nv_maps_probe.h"
@@ -206,6 +208,11 @@ static const struct path {
                              false },
     [FAC_CL_MMA] = { "mma", "tensor cores (mma.sync)", "cl_nv_device_attribute_query", mma, "",
                      mma_says, NULL, 0, false },
+    [FAC_CL_MMA_B1] = { "mma_b1", "tensor cores on bits (mma.sync)", "cl_nv_device_attribute_query",
+                        fac_kernel_nv_bits_probe, "", fac_nv_bits_probe, NULL, 0, false },
+    [FAC_CL_WGMMA_B1] = { "wgmma_b1", "tensor cores on bits (wgmma)",
+                          "cl_nv_device_attribute_query", NULL, "", fac_nv_bits_probe,
+                          fac_nv_bits_probe_text, 128, false },
     [FAC_CL_WGMMA] = { "wgmma", "tensor cores (wgmma)", "cl_nv_device_attribute_query", NULL, "",
                        wgmma_says, wgmma, 128, false },
     [FAC_CL_MAPS] = { "maps", "tensor maps (sm_90)", "cl_nv_device_attribute_query", NULL, "",

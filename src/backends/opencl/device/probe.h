@@ -17,7 +17,9 @@ typedef enum fac_cl_path {
     FAC_CL_DOT8,           /* dot products of four bytes, added to an int       */
     FAC_CL_DOT8_NVIDIA,    /* dp4a by inline PTX                                */
     FAC_CL_MMA,            /* NVIDIA: mma.sync on TF32 by inline PTX            */
+    FAC_CL_MMA_B1,         /* NVIDIA: mma.sync that counts bits (sm_80 to 90)   */
     FAC_CL_WGMMA,          /* NVIDIA: wgmma on TF32 by rewritten PTX            */
+    FAC_CL_WGMMA_B1,       /* NVIDIA: wgmma that counts bits, by rewritten PTX  */
     FAC_CL_MAPS,           /* NVIDIA: tensor maps that kernels make (sm_90)     */
     FAC_CL_MAPS_16,        /* NVIDIA: the same for an assembler that wants strides in 16 bytes */
     FAC_CL_LOCAL_99,       /* NVIDIA: groups with 99 KiB of local memory (sm_86) */
@@ -39,7 +41,7 @@ const char *fac_cl_path_extension(fac_cl_path path);
 /* Runs the probe when nobody has: in a context of its own, since a bad path may break it.
  * FACULA_WITHOUT in the environment, as "wgmma,local163", hides paths, so that what other cards get
  * can be tried: doubles, half, subgroups, shuffle, shuffle_intel, shuffle_nvidia, dot8,
- * dot8_nvidia, mma, wgmma, maps, maps16, local99, local163, fences, relay. */
+ * dot8_nvidia, mma, mma_b1, wgmma, wgmma_b1, maps, maps16, local99, local163, fences, relay. */
 bool fac_cl_has_path(fac_opencl *o, fac_cl_path path);
 /* The extension or version that it needs is there; nothing is run. */
 bool fac_cl_promises(const fac_opencl *o, fac_cl_path path);
