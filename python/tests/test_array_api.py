@@ -16,7 +16,7 @@ import facula as fac
 xp = fac.array_api
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float32", "float64"]
-PASSES = 1185
+PASSES = 1182
 
 
 def test_the_suite_of_data_apis(tmp_path):
@@ -37,7 +37,7 @@ def test_the_suite_of_data_apis(tmp_path):
                            "--disable-extension", "fft", "--derandomize", "--max-examples", "20", "array_api_tests"], cwd=folder, text=True,
                           capture_output=True, env=env)
     failed = re.findall(r"^FAILED (.*?)(?: - .*)?$", done.stdout, re.M)
-    known = re.compile(r"imag\(x_i\)|\[fft-|test_vecdot_conj|test_reshape")
+    known = re.compile(r"imag\(x_i\)|\[fft-|test_vecdot_conj|test_reshape|floordiv__\(isfinite.*-> -0")
     news = [name for name in failed if not known.search(name)]
     assert not news, (news, done.stdout[-3000:])
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= PASSES, done.stdout[-4000:]
@@ -109,6 +109,23 @@ def test_edges_of_two(name, dtype):
     with np.errstate(all="ignore"):
         want = numpy_of(name)(a, b)
     alike(getattr(xp, name)(xp.asarray(a), xp.asarray(b)), want, name, (a, b))
+
+
+def test_numbers_over_infinities():
+    """The function follows the standard, the operator PyTorch and NumPy."""
+    for d in FLOATS:
+        a, b = xp.asarray([1.0, -2.5, 3.0, -1.0, 0.0], dtype=d), xp.asarray([-math.inf, math.inf, math.inf, -math.inf, -math.inf], dtype=d)
+        y = np.asarray(xp.floor_divide(a, b))
+        assert y.dtype == d and not y.any() and np.signbit(y).tolist() == [True, True, False, False, True]
+        assert (a // b).tolist() == [-1, -1, 0, 0, 0] and math.isnan(xp.floor_divide(xp.asarray(math.nan), 1.0).item())
+
+
+def test_no_bounds_and_negative_places():
+    x = xp.asarray([5, 1, 7], dtype=xp.uint8)
+    same(xp.clip(x), np.array([5, 1, 7], "uint8"))
+    assert xp.clip(xp.asarray([math.nan]), 0.0, 1.0).isnan().all()
+    same(xp.take(x, xp.asarray([0, -1, -3])), np.array([5, 7, 5], "uint8"))
+    same(xp.take(xp.asarray([[1, 2], [3, 4]]), xp.asarray([-1]), axis=-1), np.array([[2], [4]]))
 
 
 # ---- dtypes ----

@@ -29,6 +29,15 @@ def _sign(x: Any) -> Tensor:
     return t if t.dtype is bool_ else apply("sign", None, 0, t)
 
 
+def _floor_divide(x1: Any, x2: Any) -> Tensor:
+    """x1 // x2, but as the standard says -0, not -1, for a number over an infinity of the other sign."""
+    y: Tensor = f.floor_divide(x1, x2)
+    if not y.dtype.is_floating_point:
+        return y
+    share = cast(f.div(x1, x2).detach(), y.dtype)
+    return f.where((y == -1) & (share == 0) & f.isinf(as_tensor(x2)), share, y)
+
+
 def _two(name: str, function: Any) -> _Binary:
     def call(x1: Any, x2: Any, /) -> Tensor:
         y: Tensor = function(x1, x2)
@@ -51,7 +60,7 @@ reciprocal, signbit = _one("reciprocal", f.reciprocal), _one("signbit", f.signbi
 logical_not, bitwise_invert = _one("logical_not", f.logical_not), _one("bitwise_invert", f.bitwise_not)
 
 add, subtract, multiply = _two("add", f.add), _two("subtract", f.sub), _two("multiply", f.mul)
-divide, floor_divide, remainder = _two("divide", f.div), _two("floor_divide", f.floor_divide), _two("remainder", f.remainder)
+divide, floor_divide, remainder = _two("divide", f.div), _two("floor_divide", _floor_divide), _two("remainder", f.remainder)
 pow, maximum, minimum = _two("pow", f.pow), _two("maximum", f.maximum), _two("minimum", f.minimum)
 equal, not_equal = _two("equal", f.eq), _two("not_equal", f.ne)
 less, less_equal = _two("less", f.lt), _two("less_equal", f.le)
@@ -86,6 +95,8 @@ def imag(x: Any, /) -> Tensor:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
-    """x between min and max, in the dtype of x."""
+    """x between min and max, in the dtype of x; without bounds x itself."""
     t = as_tensor(x)
+    if min is None and max is None:
+        return positive(t)
     return cast(f.clamp(t, min, max), t.dtype)

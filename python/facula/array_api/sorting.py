@@ -84,10 +84,11 @@ def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tenso
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The slices of these numbers along an axis."""
+    """The slices of these numbers along an axis; negative ones count from its end."""
     if axis is None and x.ndim != 1:
         raise ValueError(f"an axis has to be said for an array of {x.ndim} dims")
-    return p.index_select(x, 0 if axis is None else axis, indices)
+    axis = 0 if axis is None else axis
+    return p.index_select(x, axis, f.where(indices < 0, indices + x.shape[axis], indices))
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
