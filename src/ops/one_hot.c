@@ -65,12 +65,16 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 }
 
 /* ONNX lets depth be a float, and a list of one number. */
+static fac_value *whole(fac_value *v) {
+    return fac_dtype_get(v->type.dtype)->kind == 'f' ? fac_cast(v, FAC_I64) : v;
+}
+
+/* Floats are cut to integers.  Texts are gathered: places of the list of two. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
-    (void)g;
-    fac_value *depth = fac_dtype_get(fac_value_type(ins[1]).dtype)->kind == 'f'
-                           ? fac_cast(ins[1], FAC_I64)
-                           : ins[1];
-    out[0] = fac_one_hot(ins[0], depth, ins[2], (int)fac_onnx_int(n, "axis", -1));
+    const bool text = ins[2]->type.dtype == FAC_TEXT;
+    fac_value *values = text ? fac_ints(g, fac_shape(0, 1)) : ins[2];
+    out[0] = fac_one_hot(whole(ins[0]), whole(ins[1]), values, (int)fac_onnx_int(n, "axis", -1));
+    if (text) out[0] = fac_gather(ins[2], out[0], 0);
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "OneHot", 9, 0, names, load, 0 }, { 0 } };
