@@ -64,6 +64,8 @@ static fac_value *activated(const fac_onnx_node *n, fac_graph *g, fac_value *x, 
     if (!strcmp(how, "Elu")) return fac_elu(x, given > 0 ? p[0] : 1);
     if (!strcmp(how, "Softplus")) return fac_softplus(x);
     if (!strcmp(how, "Softsign")) return fac_softsign(x);
+    if (!strcmp(how, "HardSwish")) return fac_hard_swish(x);
+    if (!strcmp(how, "Gelu")) return fac_gelu(x);
     if (!strcmp(how, "HardSigmoid") && given > 1) return fac_hard_sigmoid(x, p[0], p[1]);
     if (!strcmp(how, "HardSigmoid")) return fac_hard_sigmoid(x, given > 0 ? p[0] : 0.2, 0.5);
     if (!strcmp(how, "Clip") && given == 2)

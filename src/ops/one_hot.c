@@ -1,11 +1,12 @@
+#include <math.h>
 #include "ops/host_list.h"
 #include "ops/onnx_put.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
-/* A new axis of size `depth` (an integer scalar): values[1] where its index is the element of x,
- * values[0] elsewhere.  A negative element counts from the end; one outside 0..depth is nowhere.
- * The result has the values' dtype. */
+/* A new axis of size `depth` (an integer scalar): values[1] where its index is the element of x, a
+ * float cut to an integer, values[0] elsewhere.  A negative element counts from the end; one
+ * outside 0..depth is nowhere.  The result has the values' dtype. */
 fac_value *fac_one_hot(fac_value *x, fac_value *depth, fac_value *values, int axis);
 #endif
 
@@ -52,8 +53,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     for (int64_t o = 0; o < outer; o++)
         for (int64_t k = 0; k < depth; k++)
             for (int64_t i = 0; i < inner; i++) {
-                const double x =
-                    r->in[0].f ? r->in[0].f[o * inner + i] : (double)r->in[0].i[o * inner + i];
+                const int64_t from = o * inner + i;
+                const double x = r->in[0].f ? trunc(r->in[0].f[from]) : (double)r->in[0].i[from];
                 const bool hot = (x < 0 ? x + (double)depth : x) == (double)k;
                 const int64_t at = (o * depth + k) * inner + i;
                 if (r->out[0].f)
@@ -65,12 +66,16 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 }
 
 /* ONNX lets depth be a float, and a list of one number. */
+static fac_value *whole(fac_value *v) {
+    return fac_dtype_get(v->type.dtype)->kind == 'f' ? fac_cast(v, FAC_I64) : v;
+}
+
+/* Texts are gathered: places of the list of two. */
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const ins[], fac_value *out[]) {
-    (void)g;
-    fac_value *depth = fac_dtype_get(fac_value_type(ins[1]).dtype)->kind == 'f'
-                           ? fac_cast(ins[1], FAC_I64)
-                           : ins[1];
-    out[0] = fac_one_hot(ins[0], depth, ins[2], (int)fac_onnx_int(n, "axis", -1));
+    const bool text = ins[2]->type.dtype == FAC_TEXT;
+    fac_value *values = text ? fac_ints(g, fac_shape(0, 1)) : ins[2];
+    out[0] = fac_one_hot(ins[0], whole(ins[1]), values, (int)fac_onnx_int(n, "axis", -1));
+    if (text) out[0] = fac_gather(ins[2], out[0], 0);
 }
 static const fac_onnx_attr names[] = { { "axis", NULL }, { 0 } };
 static const fac_onnx onnx[] = { { "", "OneHot", 9, 0, names, load, 0 }, { 0 } };
@@ -88,6 +93,7 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 static const fac_case cases[] = { { "one_hot(i64[3,2], i64(5), f32[2]) axis=-1", -6, 6, 0 },
                                   { "one_hot(i32[4], i64(3), i64[2])", -4, 4, 0 },
                                   { "one_hot(f32[2,2], i64(3), f16[2]) axis=1", 0, 2, 0 },
+                                  { "one_hot(f32[9], i64(3), f32[2])", -4, 4, 0 },
                                   { "one_hot(i64[0], i64(3), f32[2])", 0, 0, 0 },
                                   { "one_hot(i64[], i64(3), f32[2])", 0, 2, 0 },
                                   { 0 } };

@@ -45,6 +45,7 @@ static void numbers(const fac_problem *p, fac_text *options, int64_t *x, int *n)
         for (int k = axis + 1; k < out->n; k++) inner *= out->d[k];
         fac_text_print(options, " -DHOT -DX=%s -DNUMBER=%s", fac_cl_tag(p->in[0].type.dtype),
                        real ? fac_cl_computing(p->in[0].type.dtype) : "long");
+        fac_text_add(options, real ? " -DWHOLE(x)=trunc(x)" : " -DWHOLE(x)=(x)");
         fac_text_print(options, " -DLOAD_NUMBER(p,i)=%s",
                        p->in[0].type.dtype == FAC_F16    ? "fac_load_f16(p,i)"
                        : p->in[0].type.dtype == FAC_BF16 ? "fac_load_bf16(p,i)"

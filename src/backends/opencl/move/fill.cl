@@ -34,13 +34,14 @@ kernel void listed(const numbers s, global MEMORY(Y) * y) {
 typedef struct {
     long x, values, y, count, depth, inner;
 } numbers;
-/* y[outer, k, inner] = values[x[outer, inner] == k]; below zero counts from the end */
+/* y[outer, k, inner] = values[x[outer, inner] == k]; below zero counts from
+ * the end.  WHOLE: cuts a float to an integer */
 kernel void one_hot(const numbers s, global const MEMORY(X) * x, global const MEMORY(Y) * values,
                     global MEMORY(Y) * y) {
     const long e = get_global_id(0);
     if (e >= s.count) return;
     const long i = e % s.inner, k = e / s.inner % s.depth, o = e / s.inner / s.depth;
-    const NUMBER at = LOAD_NUMBER(x, s.x + o * s.inner + i);
+    const NUMBER at = WHOLE(LOAD_NUMBER(x, s.x + o * s.inner + i));
     y[s.y + e] = values[s.values + ((at < 0 ? at + (NUMBER)s.depth : at) == (NUMBER)k)];
 }
 #endif
