@@ -115,10 +115,13 @@ static void solve_all(const solvers *by, int problems) {
     assert_true(solved >= problems / 2);
 }
 
-/* What surrounds the units: everything but the instructions themselves. */
+static bool has(fac_cl_path path) { return device && fac_cl_has_path(fac_opencl_of(device), path); }
+
+/* What surrounds the units: everything but the instructions themselves.  Not where the units are:
+ * tiles for them may have more local memory than a kernel of plain C gets there. */
 static void in_plain_c(void **state) {
     (void)state;
-    if (!device) skip();
+    if (!device || has(FAC_CL_MMA_B1)) skip();
     const solvers *const kinds[] = { &on_mma, &on_wgmma };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         fac_solver basis = *kinds[k]->basis, codes = *kinds[k]->codes;
@@ -128,8 +131,6 @@ static void in_plain_c(void **state) {
         solve_all(&by, PLAIN_PROBLEMS);
     }
 }
-
-static bool has(fac_cl_path path) { return device && fac_cl_has_path(fac_opencl_of(device), path); }
 
 static void on_units(void **state) {
     (void)state;
