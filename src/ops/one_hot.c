@@ -92,8 +92,8 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
 
 static const fac_case cases[] = { { "one_hot(i64[3,2], i64(5), f32[2]) axis=-1", -6, 6, 0 },
                                   { "one_hot(i32[4], i64(3), i64[2])", -4, 4, 0 },
-                                  { "one_hot(f32[2,2]{2,0,1,1}, i64(3), f16[2]) axis=1", 0, 2, 0 },
-                                  { "one_hot(f32[5]{-4,-3,-1,2,3}, i64(3), f32[2])", -4, 4, 0 },
+                                  { "one_hot(f32[2,2]{0,1,1,0}, i64(3), f16[2]) axis=1", 0, 2, 0 },
+                                  { "one_hot(f32[5]{0,1,1,0,1}, i64(3), f32[2])", -4, 4, 0 },
                                   { "one_hot(i64[0], i64(3), f32[2])", 0, 0, 0 },
                                   { "one_hot(i64[], i64(3), f32[2])", 0, 2, 0 },
                                   { 0 } };
