@@ -22,7 +22,7 @@ static int power_of(int64_t n) {
     return p;
 }
 
-bool fac_cl_few_read(fac_opencl *o, const fac_problem *p, const fac_operand *const x[4],
+bool fac_cl_few_read(const fac_opencl *o, const fac_problem *p, const fac_operand *const x[4],
                      int64_t kv_heads, fac_cl_few *s) {
     int64_t q_heads = 0;
     *s = (fac_cl_few){ .batch = x[0]->type.dims.d[0] };
@@ -66,7 +66,7 @@ void fac_cl_few_numbers(const fac_cl_few *s, fac_cl_call *c) {
     const int64_t numbers[] = {
         s->q.heads, s->q.heads / s->k.heads, s->q.rows, s->k.rows, s->q.size, s->v.size, s->window
     };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     fac_cl_call_real(c, s->scale, FAC_F32);
     fac_cl_call_real(c, s->cap, FAC_F32);
     fac_cl_push_heads(&s->q, c);

@@ -11,7 +11,7 @@ typedef struct fac_cl_few {
 } fac_cl_few;
 
 /* From the node's attributes and four operands; false: too many queries or too wide a head. */
-bool fac_cl_few_read(fac_opencl *o, const fac_problem *p, const fac_operand *const x[4],
+bool fac_cl_few_read(const fac_opencl *o, const fac_problem *p, const fac_operand *const x[4],
                      int64_t kv_heads, fac_cl_few *s);
 /* Seconds of a launch with so many keys. */
 double fac_cl_few_seconds(const fac_opencl *o, const fac_problem *p, const fac_cl_few *s);

@@ -52,7 +52,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_out(c, p, 0);
     fac_cl_call_complaint(c);
     const int64_t numbers[] = { count, x.heads, x.rows, x.size, pairs, of->d[0] };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     fac_cl_push_heads(&x, c);
     fac_cl_push_heads(&y, c);
     fac_cl_call_items(c, (size_t)count, GROUP);

@@ -99,7 +99,7 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_bits 
                                 p->in[FAC_CB_BITS].type.dims.d[2],
                                 is_there(&p->in[FAC_CB_B]),
                                 is_there(&p->in[FAC_CB_SCALE]) };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) fac_cl_call_number(c, numbers[i]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
 }
 
 static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan,

@@ -168,7 +168,7 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const bytes *b, in
         fac_byte_count(p, b->at.w_zero),
         fac_byte_count(p, b->at.w_scale),
     };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) fac_cl_call_number(c, numbers[i]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
 }
 
 /* What is not there is not read: x stands in its place. */

@@ -46,7 +46,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_in(c, p, 0);
     fac_cl_call_in(c, p, 1);
     fac_cl_call_out(c, p, 0);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) fac_cl_call_number(c, numbers[i]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     fac_cl_call_items(c, (size_t)units, GROUP);
     return FAC_OK;
 }

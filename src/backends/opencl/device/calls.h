@@ -98,6 +98,9 @@ void fac_cl_call_table(fac_cl_call *c, size_t size);
 void fac_cl_call_complaint(
     fac_cl_call *c); /* the last buffer, and its step as the first number: index.cl */
 static inline void fac_cl_call_number(fac_cl_call *c, int64_t x) { c->number[c->numbers++] = x; }
+static inline void fac_cl_call_numbers(fac_cl_call *c, const int64_t *x, size_t n) {
+    for (size_t k = 0; k < n; k++) fac_cl_call_number(c, x[k]);
+}
 void fac_cl_call_real(fac_cl_call *c, double x, fac_dtype computing); /* for REAL() */
 /* The plan's own memory, filled. */
 fac_status fac_cl_plan_table(fac_opencl *o, fac_cl_plan *plan, const void *data, size_t bytes,

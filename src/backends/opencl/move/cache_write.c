@@ -38,7 +38,7 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     fac_cl_call_out(c, p, 0);
     fac_cl_call_complaint(c);
     const int64_t numbers[] = { count, cache[1], cache[2], rows[2], cache[3] };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     fac_cl_call_items(c, (size_t)count, GROUP);
     return FAC_OK;
 }

@@ -126,7 +126,7 @@ static void add_numbers(fac_cl_call *c, const scatter *s, int64_t count) {
     const int64_t numbers[] = {
         count, s->line, s->step, s->depth, s->inner, s->outer, s->elements ? s->searched : s->slices
     };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     for (int k = 0; k < s->dims; k++) fac_cl_call_number(c, s->size[k]);
     for (int k = 0; k < s->dims; k++) fac_cl_call_number(c, s->by[k]);
     fac_cl_call_items(c, (size_t)count, GROUP);

@@ -259,7 +259,7 @@ static fac_status add_moments(fac_opencl *o, const fac_problem *p, fac_cl_plan *
                                 inner->in,
                                 step_in(p, s, &p->in[dy]),
                                 step_in(p, s, &p->in[mask]) };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     add_limits(c, p);
     if (s->settles) add_settled_numbers(c, p, s);
     fac_cl_fold_numbers(&s->f, c);
@@ -347,7 +347,7 @@ static fac_status add_apply(fac_opencl *o, const fac_problem *p, fac_cl_plan *pl
                                 step_in(p, s, &p->in[dy]),
                                 step_in(p, s, &p->in[mask]),
                                 step_in(p, s, &p->out[0]) };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     if (bits) fac_cl_call_number(c, fac_cl_norm_step(&p->out[MASK]));
     add_limits(c, p);
     if (s->straight) add_settled_numbers(c, p, s);

@@ -107,7 +107,7 @@ static void add_numbers(fac_cl_call *c, const fac_problem *p, const fac_cl_dense
     for (int k = 1; k < p->nout && k < MASK; k++)
         has |= p->out[k].type.dtype != FAC_NONE ? 1 << (k - 1) : 0;
     const int64_t numbers[] = { units, s->across, side, s->pixels, s->channels, has };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     for (int k = 0; k < (is_grad(p) ? 2 : 4); k++) {
         double x = 0;
         fac_attr_get_real(p->node, reals[k], &x);

@@ -88,7 +88,7 @@ static fac_status add_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
     for (int k = 0; k < 2; k++) fac_cl_call_out(c, p, has & (k + 1) ? k : 1 - k);
     if (s->settles) fac_cl_call_table(c, sizeof(uint32_t));
     const int64_t numbers[] = { s->image.across, s->parts, s->image.pixels, s->image.channels };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     fac_cl_call_real(c, epsilon, fac_cl_folding(p->in[X].type.dtype));
     fac_cl_call_number(c, has);
     if (join)

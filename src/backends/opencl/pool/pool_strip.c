@@ -96,7 +96,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
                                 w->pad_end,
                                 s.g.N * s.g.C,
                                 s.each };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) fac_cl_call_number(c, numbers[i]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     c->range = (fac_cl_range){ 2,
                                { (size_t)((h->out + s.strip - 1) / s.strip),
                                  (size_t)((s.g.N * s.g.C + s.each - 1) / s.each) },

@@ -158,7 +158,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     const int64_t from = (z->length - z->wide) / 2,
                   numbers[] = { s.units, s.groups, z->samples, z->frames,
                                 z->step, from,     z->wide,    z->bins };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     fac_cl_call_items(c, (size_t)(s.teams * s.lanes * s.items), (size_t)(s.lanes * s.items));
     return FAC_OK;
 }

@@ -141,7 +141,7 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
     const int64_t numbers[] = {
         a->H, a->H / a->G, a->Q, a->T, r->q_tiles, r->k_tiles, 0, a->D, a->E
     };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     fac_nv_heads_numbers(&r->out[keys ? 1 : 0], c);
     fac_nv_heads_numbers(&r->out[2], c);
     const fac_nv_heads *const heads[] = { &a->q, &a->k, &a->v, &r->dy };

@@ -21,7 +21,7 @@ void fac_nv_attention_mask_buffer(const fac_nv_attention *a, const fac_problem *
 
 void fac_nv_attention_numbers(const fac_nv_attention *a, int64_t tiles, fac_cl_call *c) {
     const int64_t numbers[] = { a->H, a->H / a->G, a->Q, a->T, tiles, 0, a->D, a->E };
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) fac_cl_call_number(c, numbers[k]);
+    fac_cl_call_numbers(c, numbers, sizeof numbers / sizeof *numbers);
     fac_nv_heads_numbers(&a->q, c);
     fac_nv_heads_numbers(&a->y, c);
     fac_nv_heads_numbers(&a->k, c);

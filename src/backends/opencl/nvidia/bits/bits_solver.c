@@ -34,13 +34,10 @@ typedef struct plan {
     void *product, *pack; /* fac_cl_plan */
 } plan;
 
-static void add_numbers(fac_cl_call *c, const int64_t *numbers, size_t n) {
-    for (size_t i = 0; i < n; i++) fac_cl_call_number(c, numbers[i]);
-}
 #define ADD_NUMBERS(c, ...)                                                                        \
     do {                                                                                           \
         const int64_t all_[] = { __VA_ARGS__ };                                                    \
-        add_numbers(c, all_, sizeof all_ / sizeof *all_);                                          \
+        fac_cl_call_numbers(c, all_, sizeof all_ / sizeof *all_);                                  \
     } while (0)
 
 void fac_nv_bits_numbers(const fac_nv_bits *s, fac_cl_call *c) {
