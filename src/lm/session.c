@@ -141,23 +141,24 @@ static int64_t rows_for(const fac_session *s, int c) {
     return rows;
 }
 
-/* Before the run, which would do it too, so that it has a time of its own. */
-static fac_status plan_chunk(fac_session *s, int c, fac_error *err) {
-    if (s->planned[c] == s->capacity) return FAC_OK;
-    const double begin = fac_seconds();
-    FAC_TRY(fac_program_plan(s->program, s->in[c], NULL, err));
-    s->planned[c] = s->capacity;
-    s->plan_seconds += fac_seconds() - begin;
-    return FAC_OK;
+/* A run whose plan is made before it, so that this has a time of its own. */
+static fac_status run(fac_session *s, int what, fac_tensor *const in[], fac_tensor **out,
+                      fac_error *err) {
+    if (s->planned[what] != s->capacity) {
+        const double begin = fac_seconds();
+        FAC_TRY(fac_program_plan(s->program, in, NULL, err));
+        s->planned[what] = s->capacity;
+        s->plan_seconds += fac_seconds() - begin;
+    }
+    FAC_TRY(fac_program_run(s->program, in, out, err));
+    return fac_storage_home((*out)->storage, err);
 }
 
 static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
     const int64_t vocabulary = s->m->c.vocabulary;
     FAC_TRY(fac_session_grow(s, rows_for(s, c), err));
     FAC_TRY(fill(s, c, err));
-    FAC_TRY(plan_chunk(s, c, err));
-    FAC_TRY(fac_program_run(s->program, s->in[c], &s->out, err));
-    FAC_TRY(fac_storage_home(s->out->storage, err));
+    FAC_TRY(run(s, c, s->in[c], &s->out, err));
     const float *y = fac_tensor_data(s->out);
     s->runs++;
     s->last = c;
@@ -216,8 +217,7 @@ fac_status fac_session_check(fac_session *s, int at, const float **logits, int64
     FAC_TRY(begin_check(s, at, err));
     fac_tensor *in[5] = { s->in[CHECK][IDS], s->in[CHECK][POSITIONS], s->in[CHECK][AT],
                           s->in[CHECK][LENGTHS], s->rows };
-    FAC_TRY(fac_program_run(s->program, in, &s->checked, err));
-    FAC_TRY(fac_storage_home(s->checked->storage, err));
+    FAC_TRY(run(s, FAC_SESSION_CHUNKS, in, &s->checked, err));
     *logits = fac_tensor_data(s->checked);
     fac_sequence_slot *t = &s->slots[at];
     s->runs++;

@@ -20,8 +20,9 @@ struct fac_session {
     float *logits;    /* [slots, vocabulary] */
     int nslots, last; /* the chunk of the last run */
     int64_t capacity, runs;
-    int64_t planned[FAC_SESSION_CHUNKS]; /* the capacity that each chunk was planned for; 0: none */
-    double plan_seconds;                 /* of all plans so far */
+    /* The capacity that each chunk was planned for, and last a check; 0: none. */
+    int64_t planned[FAC_SESSION_CHUNKS + 1];
+    double plan_seconds;                         /* of all plans so far */
     fac_tensor *in[FAC_SESSION_CHUNKS][5], *out; /* inputs of each chunk; logits of a run */
     size_t copied;
     fac_tensor *rows, *checked; /* of fac_session_check, made when first asked for */
