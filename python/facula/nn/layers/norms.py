@@ -13,11 +13,12 @@ from ..module import Module, Parameter
 from .products import _new
 
 
-class _BatchNorm(Module):
+class _ChannelNorm(Module):
+    """A norm with a factor and an addend of each channel, and running statistics."""
+
     dims: tuple[int, ...] = ()
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True) -> None:
+    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
@@ -27,6 +28,16 @@ class _BatchNorm(Module):
         self.register_buffer("running_mean", T.zeros(num_features) if tracked else None)
         self.register_buffer("running_var", T.ones(num_features) if tracked else None)
         self.register_buffer("num_batches_tracked", T.zeros((), dtype="int64") if tracked else None)
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"track_running_stats={self.track_running_stats}")
+
+
+class _BatchNorm(_ChannelNorm):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim not in self.dims:
@@ -41,10 +52,6 @@ class _BatchNorm(Module):
                     momentum = 1.0 / cast(seen.detach() + 1, x.dtype)
         return counting_batch_norm(x, self._buffers["running_mean"], self._buffers["running_var"], self._parameters["weight"],
                                    self._parameters["bias"], self.training, 0.0 if momentum is None else momentum, self.eps, seen)
-
-    def extra_repr(self) -> str:
-        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"track_running_stats={self.track_running_stats}")
 
 
 class BatchNorm1d(_BatchNorm):
@@ -109,19 +116,10 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
 
 
-class _InstanceNorm(Module):
-    dims: tuple[int, int] = (0, 0)                          # without a batch, and with one
-
+class _InstanceNorm(_ChannelNorm):                          # dims: without a batch, and with one
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
                  track_running_stats: bool = False) -> None:
-        super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.affine, self.track_running_stats = affine, track_running_stats
-        self.register_parameter("weight", Parameter(T.ones(num_features)) if affine else None)
-        self.register_parameter("bias", _new(num_features) if affine else None)
-        self.register_buffer("running_mean", T.zeros(num_features) if track_running_stats else None)
-        self.register_buffer("running_var", T.ones(num_features) if track_running_stats else None)
-        self.register_buffer("num_batches_tracked", T.zeros((), dtype="int64") if track_running_stats else None)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim not in self.dims:
@@ -130,10 +128,6 @@ class _InstanceNorm(Module):
             return T.squeeze(self.forward(T.unsqueeze(x, 0)), 0)
         return F.instance_norm(x, self._buffers["running_mean"], self._buffers["running_var"], self._parameters["weight"], self._parameters["bias"],
                                self.training or not self.track_running_stats, 0.0 if self.momentum is None else self.momentum, self.eps)
-
-    def extra_repr(self) -> str:
-        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"track_running_stats={self.track_running_stats}")
 
 
 class InstanceNorm1d(_InstanceNorm):
