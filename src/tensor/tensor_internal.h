@@ -51,7 +51,7 @@ typedef struct fac_storage {
     fac_late late;   /* make NULL: nothing is left to be made                                 */
     bool borrowed;   /* host memory of somebody else, never written: a write makes a copy...  */
     bool lent;       /* ...but where that somebody lets us write                              */
-    atomic_bool discarded; /* that somebody will not look at it again */
+    atomic_bool discarded; /* its owner does not look at it again */
     void (*release)(void *owner);
     void *owner;
     fac_arena texts; /* FAC_TEXT: what the elements point to                                  */

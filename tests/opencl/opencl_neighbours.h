@@ -197,8 +197,9 @@ static void pair_away_from_zero(const fac_node *n, const fac_host *in) {
 /* Gradients pass relu where it made NaN. */
 static void some_nan(const fac_node *n, const fac_host *in) {
     enum { X, Y = 3 };
-    if (FAC_IS(n, batch_norm_given_relu) || FAC_IS(n, batch_norm_pair_relu)) spoil(&in[X]);
-    if (FAC_IS(n, batch_norm_act_grad)) spoil(&in[Y]);
+    if (FAC_IS(n, batch_norm_given_relu) || FAC_IS(n, batch_norm_pair_relu))
+        spoil(&in[X].type, in[X].data);
+    if (FAC_IS(n, batch_norm_act_grad)) spoil(&in[Y].type, in[Y].data);
 }
 
 static void away_from_zeros(const fac_node *n, const fac_host *in) {

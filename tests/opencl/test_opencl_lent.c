@@ -3,7 +3,7 @@
  */
 #include "opencl_pair.h"
 
-/* Memory that was lent has the contents once its tensor is freed, unless nobody will look. */
+/* Memory that was lent has the contents once its tensor is freed, but not when it is discarded. */
 static void contents_come_home_or_are_discarded(void **state) {
     (void)state;
     NEEDS_DEVICE();

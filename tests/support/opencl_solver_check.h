@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "fresh_seed.h"
+#include "spoil.h"
 #include "backends/opencl/device/opencl.h"
 #include "base/rng.h"
 #include "graph/graph_internal.h"
@@ -72,14 +73,6 @@ static bool slices;             /* with channels_last: as a slice of more channe
 /* Changes random contents of inputs, which lie plainly, where rounding would decide what comes out.
  */
 static void (*decide)(const fac_node *, const fac_host *);
-
-/* NaN at every 17th place. */
-static inline void spoil(const fac_host *h) {
-    const double none = NAN;
-    const size_t size = (size_t)fac_dtype_get(h->type.dtype)->block_bytes;
-    for (int64_t e = 0; e < fac_dims_count(&h->type.dims); e += 17)
-        fac_convert(h->type.dtype, (char *)h->data + (size_t)e * size, FAC_F64, &none, 1);
-}
 
 /* Sometimes with gaps: each stride up to two elements longer than it need be. */
 static inline fac_layout place(const fac_dims *d, bool gaps) {

@@ -19,6 +19,7 @@
 #include "base/rng.h"
 #include "graph/graph_internal.h"
 #include "ref/ref.h"
+#include "spoil.h"
 #include "tensor/tensor_internal.h"
 
 enum { CHECK_OPERANDS = 16, CHECK_GUARD = 64, CHECK_PATTERN = 0x7B };
@@ -166,14 +167,6 @@ static inline void check_fill(check *c, const fac_type *t, void *to) {
     c->seed++;
 }
 
-/* NaN at every 17th place. */
-static inline void check_spoil(const fac_type *t, void *to) {
-    const double none = NAN;
-    const size_t size = (size_t)fac_dtype_get(t->dtype)->block_bytes;
-    for (int64_t e = 0; e < fac_dims_count(&t->dims); e += 17)
-        fac_convert(t->dtype, (char *)to + (size_t)e * size, FAC_F64, &none, 1);
-}
-
 static inline void check_equal(const check *c, const fac_type *t, const void *got, const void *want,
                                const char *what) {
     int64_t n = fac_dims_count(&t->dims);
@@ -253,7 +246,7 @@ static inline bool check_node(check *c, const char *solver, const fac_node *n) {
                 as.hi = (double)(c->index - 1);
             }
             check_fill(&as, &in[i].type, hin[i].data);
-            if (i && i == c->nan_in) check_spoil(&in[i].type, hin[i].data);
+            if (i && i == c->nan_in) spoil(&in[i].type, hin[i].data);
             c->seed = as.seed;
         }
         bin[i] = fac_layout_bytes(&in[i].layout, &in[i].type);

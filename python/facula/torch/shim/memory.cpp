@@ -104,7 +104,7 @@ State* state_new(size_t n, int device) {
 }
 void state_drop(State* s) {
   if (--s->refs) return;
-  if (s->tensor) api().discard(s->tensor);          // nobody has the block but this state
+  if (s->tensor) api().discard(s->tensor);          // the block is of this state alone
   if (s->block) block_drop(s->block);
   {
     std::lock_guard<std::mutex> g(mu);
