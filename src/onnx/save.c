@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "onnx/export.h"
+#include "onnx/import.h"
 #include "onnx/small.h"
 #include "onnx/source.h"
-#include "ops/qonnx.h"
 #include "tensor/tensor_internal.h"
 
 enum {
@@ -61,7 +61,7 @@ static fac_status add_outputs(fac_export *ex, fac_error *err) {
 /* QONNX's tools look for initializers only. */
 static void settle_constants(fac_export *ex) {
     bool qonnx = false;
-    for (int k = 0; k < ex->ndomains; k++) qonnx |= !strcmp(ex->domains[k].name, FAC_QONNX);
+    for (int k = 0; k < ex->ndomains; k++) qonnx |= fac_onnx_of_qonnx(ex->domains[k].name);
     for (fac_record_tensor *t = ex->tensors; t && qonnx; t = t->next) t->node = false;
 }
 
