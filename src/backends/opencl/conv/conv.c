@@ -91,7 +91,7 @@ static fac_status make_tables(fac_device *d, plan *q, fac_error *err) {
     return status;
 }
 
-/* Weights are found by a table: they are turned, or in blocks. */
+/* Weights are found by a table: they are flipped, or in blocks. */
 static bool has_terms(const fac_cl_conv *c) { return c->kind == FAC_GPU_GRAD_X || c->block; }
 
 static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
@@ -148,7 +148,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     const plan *q = arg;
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_GPU_GRAD_X, table = has_terms(c);
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X, table = has_terms(c);
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], row = g->C / g->groups * taps,
                   element = (int64_t)q->g.element;
     fac_opencl *o = fac_opencl_of(d);
@@ -156,7 +156,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     for (int i = 0; i < c->phases; i++) {
         const fac_gpu_shape s = fac_cl_phase_shape(c, i);
         packing a = {
-            .batch = s.batch, .K = s.K, .M = s.M, .padded = s.a.column, .row = turned ? taps : row
+            .batch = s.batch, .K = s.K, .M = s.M, .padded = s.a.column, .row = grad_x ? taps : row
         };
         a.from = (int64_t)fac_cl_at(from) / element;
         a.to = (int64_t)fac_cl_at(to) / element + s.a.at;

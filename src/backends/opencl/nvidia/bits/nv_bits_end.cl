@@ -245,7 +245,7 @@ INLINE void finish(const numbers *s, SUMS, local const int *counts, local uint *
 #endif
 #ifdef CODES
 #if Y_PLANES == 1
-                const uint code = (uint)level; /* turned over later */
+                const uint code = (uint)level; /* inverted later */
 #elif Y_PLANES < 4
                 const uint code = (uint)levels->codes >> 4 * level;
 #else

@@ -199,9 +199,9 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                             const fac_span *in, fac_span out, fac_span work, fac_error *err) {
     const fac_nv_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_GPU_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in;
-    const int64_t *to = turned ? g->in : g->out;
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X;
+    const int64_t *from = grad_x ? g->out : g->in;
+    const int64_t *to = grad_x ? g->in : g->out;
     const int64_t count = images * q->down * q->across;
     const fac_span V = work, M = { work.memory, work.at + q->v },
                    parts = { work.memory, work.at + q->v + q->m };
@@ -217,8 +217,8 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                 .first = (int32_t)first,
                 .tiles = (int32_t)count,
                 .channels = (int32_t)channels_of(c) };
-    s.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]);
-    s.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
+    s.pad_h = (int32_t)(grad_x ? 2 - g->pad[1] : g->pad[1]);
+    s.pad_w = (int32_t)(grad_x ? 2 - g->pad[2] : g->pad[2]);
     const fac_cl_range fill = { 1, { (size_t)(count * channels_of(c) / 2) }, { GROUP } };
     const fac_cl_arg seen[] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_span(in[0]),
                                 fac_cl_arg_span(V) };
