@@ -56,8 +56,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t size = x->d[x->n - 1], all = fac_dims_count(x), width = 2 * size;
     double *m = fac_alloc((size_t)(size * width) + 1, sizeof *m);
     if (!m)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a matrix of %lld x %lld", (long long)size,
-                         (long long)size);
+        return fac_raise_memory(err, "a matrix of %lld x %lld", (long long)size, (long long)size);
     for (int64_t at = 0; at < all; at += size * size) {
         memset(m, 0, (size_t)(size * width) * sizeof *m);
         for (int64_t i = 0; i < size; i++) {

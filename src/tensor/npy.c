@@ -153,7 +153,7 @@ static fac_status read_texts(const header *h, const fac_section *s, size_t at, f
     }
     if (!fits) {
         fac_tensor_free(t);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %" PRId64 " texts", count);
+        return fac_raise_memory(err, "%" PRId64 " texts", count);
     }
     *out = t;
     return FAC_OK;
@@ -224,7 +224,7 @@ static fac_status encode_texts(const fac_tensor *t, fac_npy *out, size_t *width,
         if (w > *width) *width = w;
     }
     if (!fac_size_mul(n, *width, &bytes) || bytes > INT64_MAX / 8)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu texts", n);
+        return fac_raise_memory(err, "%zu texts", n);
     fac_tensor *rows;
     FAC_TRY(fac_tensor_new(NULL, FAC_U32, fac_shape((int64_t)n, (int64_t)*width), &rows, err));
     uint32_t *to = rows->storage->host;

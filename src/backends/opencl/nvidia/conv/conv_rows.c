@@ -123,7 +123,7 @@ static fac_status make_counters(fac_device *d, fac_nv_rows *r, fac_error *err) {
     const size_t tiles = (size_t)(fac_nv_parts(f.pixels, fac_nv_tile_rows(&r->t)) * columns_of(r));
     if (r->t.splits < 2) return FAC_OK;
     uint32_t *zeros = fac_alloc(tiles, sizeof *zeros);
-    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", tiles);
+    if (!zeros) return fac_raise_memory(err, "%zu counters", tiles);
     fac_status status = fac_device_alloc(d, tiles * sizeof *zeros, &r->counters.memory, err);
     r->counted = status ? 0 : tiles * sizeof *zeros;
     if (!status) status = d->backend->write(d, r->counters, zeros, r->counted, err);

@@ -162,7 +162,7 @@ static void done(fac_device *d, void *arg) {
 static fac_status make_counters(fac_device *d, plan *q, fac_error *err) {
     const size_t blocks = (size_t)fac_nv_stream_across(&q->q), bytes = blocks * sizeof(uint32_t);
     uint32_t *zeros = fac_alloc(blocks, sizeof *zeros);
-    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", blocks);
+    if (!zeros) return fac_raise_memory(err, "%zu counters", blocks);
     fac_status status = fac_device_alloc(d, bytes, &q->done.memory, err);
     q->counted = status ? 0 : bytes;
     if (!status) status = d->backend->write(d, q->done, zeros, bytes, err);
