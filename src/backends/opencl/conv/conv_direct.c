@@ -3,6 +3,7 @@
  * bandwidth. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/opencl/conv/conv.h"
 #include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
@@ -291,14 +292,10 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     fac_status status = build(d, p, q, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 static int64_t element_at(fac_span s, size_t bytes) { return (int64_t)(fac_cl_at(s) / bytes); }

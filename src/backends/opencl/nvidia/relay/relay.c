@@ -5,6 +5,7 @@
  * these are more than a launch may have, the legs are done in parts. */
 #include <pthread.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/gpu/nvidia/speed.h"
@@ -200,11 +201,7 @@ static fac_status make(fac_device *d, const fac_relay_job *jobs, int n, void **p
     relay *r = fac_alloc(1, sizeof *r);
     if (!r) return fac_raise_memory(err, "a relay of %d steps", n);
     const fac_status status = fill(d, r, jobs, n, err);
-    if (status)
-        done(d, r);
-    else
-        *plan = r;
-    return status;
+    return fac_solver_made(status, d, r, done, plan);
 }
 
 /* ---- a run ---- */
