@@ -90,6 +90,12 @@ def bandwidth(threads):
     return best
 
 
+def allowed(a, name, weights, cached, answers, goal=""):
+    """The floor of an answer: each token reads all weights, and the caches' bytes of all tokens before it."""
+    most = bandwidth(a.threads) / (weights + cached * (PROMPT + TOKENS / 2))
+    print(f"{name}: the bytes of weights and caches allow {most:.1f} tok/s; {100 * statistics.median(r[1] for r in answers) / most:.0f} %{goal}")
+
+
 def smollm(a, folder):
     prompt = prompt_of(a, a.smollm, PROMPT, folder)
     sides = {"facula": []}
@@ -104,8 +110,7 @@ def smollm(a, folder):
                                  capture_output=True, text=True, check=True).stdout.split()
             sides["llama.cpp"].append((PROMPT / float(out[0]), TOKENS / float(out[1])))
     say("SmolLM2", {"llama.cpp": 1}, sides)
-    most = bandwidth(a.threads) / (os.path.getsize(a.smollm) + CACHED * (PROMPT + TOKENS / 2))
-    print(f"SmolLM2: the bytes of weights and caches allow {most:.1f} tok/s; {100 * statistics.median(r[1] for r in sides['facula']) / most:.0f} %, goal 70")
+    allowed(a, "SmolLM2", os.path.getsize(a.smollm), CACHED, sides["facula"], ", goal 70")
 
 
 def transformers_side(torch, model, ids):
@@ -189,6 +194,8 @@ def gpt2(a, folder):
         if ort:
             sides["ONNX Runtime"].append(ort())
     say("GPT-2", {"transformers": 2, "ONNX Runtime": 1.5}, sides)
+    weights = sum(p.numel() * p.element_size() for n, p in model.named_parameters() if ".wpe." not in n)
+    allowed(a, "GPT-2", weights, 2 * config.n_layer * config.n_embd * 4, sides["facula"])
 
 
 def slots(a, folder):

@@ -35,21 +35,49 @@ static inline double epsilon(fac_dtype d) {
 enum { DRAWS = 8 };
 static const double TIMES = 4;
 
-/* The next or the previous number, or this one. */
-static inline void move_numbers(float *x, int64_t n) {
-    stream++;
-    for (int64_t i = 0; i < n; i++) {
-        const double u = fac_random_uniform(seed, stream, (uint64_t)i);
-        if (u < 2.0 / 3) x[i] = nextafterf(x[i], u < 1.0 / 3 ? -INFINITY : INFINITY);
-    }
+/* The next number of its own type or the previous one, or this one.  Numbers of 16 bits have a sign
+ * and a size, which counts up from 0. */
+static inline void move_bits(uint16_t *x, bool up) {
+    const bool negative = *x >> 15;
+    if (!(*x & 0x7FFF))
+        *x = (uint16_t)(up ? 1 : 0x8001);
+    else
+        *x = (uint16_t)(*x + (up != negative ? 1 : -1));
+}
+
+static inline void move_number(fac_dtype d, void *all, int64_t i, bool up) {
+    const double to = up ? INFINITY : -INFINITY;
+    if (d == FAC_F64)
+        ((double *)all)[i] = nextafter(((double *)all)[i], to);
+    else if (d == FAC_F32)
+        ((float *)all)[i] = nextafterf(((float *)all)[i], (float)to);
+    else
+        move_bits((uint16_t *)all + i, up);
+}
+
+static inline bool moves(fac_dtype d) {
+    return d == FAC_F64 || d == FAC_F32 || d == FAC_F16 || d == FAC_BF16;
+}
+
+static inline double as_double(fac_dtype d, const void *all, int64_t i) {
+    double x = 0;
+    const size_t size = fac_dtype_get(d)->block_bytes;
+    fac_convert(FAC_F64, &x, d, (const char *)all + (size_t)i * size, 1);
+    return x;
 }
 
 static inline fac_tensor *moved(const fac_tensor *t) {
     const fac_type type = fac_tensor_type(t);
     fac_tensor *to = NULL;
     OK(fac_tensor_convert(t, type.dtype, &to, &err));
-    if (type.dtype == FAC_F32)
-        move_numbers((float *)(uintptr_t)fac_tensor_data(to), fac_dims_count(&type.dims));
+    if (!moves(type.dtype)) return to;
+    void *all = (void *)(uintptr_t)fac_tensor_data(to);
+    stream++;
+    for (int64_t i = 0; i < fac_dims_count(&type.dims); i++) {
+        const double u = fac_random_uniform(seed, stream, (uint64_t)i);
+        if (u < 2.0 / 3 && isfinite(as_double(type.dtype, all, i)))
+            move_number(type.dtype, all, i, u >= 1.0 / 3);
+    }
     return to;
 }
 
@@ -85,14 +113,14 @@ static inline void moved_results(const trial *t, fac_host want[OPERANDS]) {
 
 /* How far element e of output k moves then. */
 static inline double spread(const trial *t, int k, int64_t e) {
-    double most = 0, was = 0, now = 0;
-    if (t->want[k].type.dtype != FAC_F32) return 0;
-    was = (double)((const float *)t->want[k].data)[e];
+    const fac_dtype dtype = t->want[k].type.dtype;
+    double most = 0;
+    if (!moves(dtype)) return 0;
+    const double was = as_double(dtype, t->want[k].data, e);
     for (int draw = 0; draw < DRAWS; draw++) {
         fac_host want[OPERANDS];
         moved_results(t, want);
-        now = (double)((const float *)want[k].data)[e];
-        most = fmax(most, fabs(now - was));
+        most = fmax(most, fabs(as_double(dtype, want[k].data, e) - was));
         for (int i = 0; i < t->nout; i++) free(want[i].data);
     }
     return most;

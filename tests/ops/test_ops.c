@@ -209,6 +209,31 @@ static void every_dtype_gives_the_reference(void **state) {
     assert_true(tried > 1000);
 }
 
+/* What rounding may do (op_trial.h) goes with the type: a product of numbers that are off by a unit
+ * moves by two units and its own rounding. */
+static void bounds_go_with_the_type(void **state) {
+    (void)state;
+    static const fac_dtype types[] = { FAC_F64, FAC_F32, FAC_F16, FAC_BF16 };
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        char text[64];
+        double most = 0;
+        const char *name = fac_dtype_get(types[k])->name;
+        snprintf(text, sizeof text, "mul(%s[9], %s[9])", name, name);
+        trial t = { .text = text, .lo = -2, .hi = -1 };
+        OK(fac_problem_graph(text, false, &t.g, &err));
+        prepare(&t);
+        for (int64_t e = 0; e < 9; e++) {
+            const double y = fabs(as_double(types[k], t.want[0].data, e));
+            const double may = spread(&t, 0, e);
+            assert_true(may <= 4 * epsilon(types[k]) * y);
+            most = fmax(most, may);
+        }
+        assert_true(most > 0);
+        release(&t);
+        fac_graph_free(t.g);
+    }
+}
+
 /* ---- what is expanded ---- */
 
 /* The results of a problem, whose inputs are the same numbers each time, and how many steps make
@@ -281,6 +306,7 @@ int main(void) {
         cmocka_unit_test(every_case_gives_the_reference),
         cmocka_unit_test(host_ops_run),
         cmocka_unit_test(every_dtype_gives_the_reference),
+        cmocka_unit_test(bounds_go_with_the_type),
         cmocka_unit_test(epilogues_stay_after_expansions),
         cmocka_unit_test(formulas_without_kernels_are_expanded),
     };

@@ -203,9 +203,32 @@ static void what_small_numbers_hide(void **state) {
     }
 }
 
+/* Doubles do not hold integers of 64 bits, and a tolerance is for what was rounded. */
+static void whole_numbers_are_equal_or_not(void **state) {
+    (void)state;
+    static const few pairs[] = {
+        { "i64[2,5]",
+          "a = add(x, x)\nb = add(a, 1)\nc = mul(b, 1152921504606846976)\ny = add(c, 1)",
+          "a = add(x, x)\nb = add(a, 1)\nc = mul(b, 1152921504606846976)\ny = add(c, 2)" },
+        { "u64[2,5]", "y = bitwise_not(x)", "n = bitwise_not(x)\ny = add(n, 1)" },
+        { "i32[2,5]", "y = mul(x, 1000003)", "m = mul(x, 1000003)\ny = add(m, 1)" },
+    };
+    static const fac_verify_mode modes[] = { FAC_VERIFY_FULL, FAC_VERIFY_EXACT, FAC_VERIFY_DATA };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        fac_graph *a = few_model(&pairs[k], pairs[k].a), *b = few_model(&pairs[k], pairs[k].b);
+        for (int i = 0; i < 3; i++) {
+            const fac_verdict v = judge(a, b, modes[i]), same = judge(a, a, modes[i]);
+            if (v.same != FAC_DIFFERENT) fail_msg("%s | %s: %s", pairs[k].a, pairs[k].b, v.why);
+            if (same.same == FAC_DIFFERENT) fail_msg("%s, twice: %s", pairs[k].a, same.why);
+        }
+        fac_graph_free(a), fac_graph_free(b);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_small_numbers_hide),
+        cmocka_unit_test(whole_numbers_are_equal_or_not),
         cmocka_unit_test(functions_are_told_apart),
         cmocka_unit_test(what_was_not_reached_is_said),
         cmocka_unit_test(zeros_prove_nothing),

@@ -63,7 +63,8 @@ typedef struct fac_verify_opts {
     uint64_t seed;
     int rounds;    /* of fresh random inputs; 0: 8, of large models 3 */
     int64_t batch; /* for open first dims; 0: 1                       */
-    /* FULL, DATA; both 0: 1e-4, and 1e-5 of an output's largest number; negative: none */
+    /* FULL, DATA; both 0: 1e-4, and 1e-5 of an output's largest number, but none for integers that
+     * no float leads to; negative: none */
     double rtol, atol;
     int n; /* inputs that are given instead of random ones: all, in the order of a's inputs, or 0 */
     fac_tensor *const *inputs; /* they say the open sizes */

@@ -15,22 +15,49 @@ void fac_tensor_doubles(const fac_tensor *t, int64_t from, int64_t n, double *to
                 (size_t)n);
 }
 
-static void compare_one(double a, double b, double room, int64_t at, fac_difference *d) {
+/* ---- integers of 64 bits, which doubles do not hold ---- */
+
+static uint64_t bits_at(const fac_tensor *t, int64_t at) {
+    uint64_t x;
+    memcpy(&x, (const char *)fac_tensor_data(t) + (size_t)at * sizeof x, sizeof x);
+    return x;
+}
+
+static bool has_bits(fac_dtype dtype) { return dtype == FAC_I64 || dtype == FAC_U64; }
+
+static double distance(const fac_tensor *a, const fac_tensor *b, int64_t at) {
+    const uint64_t x = bits_at(a, at), y = bits_at(b, at);
+    const bool larger = fac_tensor_type(a).dtype == FAC_I64 ? (int64_t)x > (int64_t)y : x > y;
+    return (double)(larger ? x - y : y - x);
+}
+
+static void print_pair(const fac_tensor *a, const fac_tensor *b, int64_t at, char *to,
+                       size_t size) {
+    const fac_dtype dtype = fac_tensor_type(a).dtype;
+    double x, y;
+    if (dtype != fac_tensor_type(b).dtype || !has_bits(dtype)) {
+        fac_tensor_doubles(a, at, 1, &x);
+        fac_tensor_doubles(b, at, 1, &y);
+        snprintf(to, size, "%.9g against %.9g", x, y);
+    } else if (dtype == FAC_I64)
+        snprintf(to, size, "%lld against %lld", (long long)bits_at(a, at),
+                 (long long)bits_at(b, at));
+    else
+        snprintf(to, size, "%llu against %llu", (unsigned long long)bits_at(a, at),
+                 (unsigned long long)bits_at(b, at));
+}
+
+/* ---- one number ---- */
+
+/* off: how far a and b are apart.  Whether it is the first that is too far. */
+static bool compare_one(double a, double b, double off, double room, fac_difference *d) {
     d->elements++;
-    if (a == b || (isnan(a) && isnan(b))) return;
-    const double off = fabs(a - b), ratio = room > 0 ? off / room : INFINITY;
+    if (off == 0 || (a == b && isinf(a)) || (isnan(a) && isnan(b))) return false;
+    const double ratio = room > 0 ? off / room : INFINITY;
     if (off > d->worst || isnan(off)) d->worst = isnan(off) ? INFINITY : off;
-    if (!isfinite(room)) {
-        d->unbounded++;
-        return;
-    }
+    if (!isfinite(room)) return d->unbounded++, false;
     if (ratio > d->ratio || isnan(ratio)) d->ratio = isnan(ratio) ? INFINITY : ratio;
-    if (ratio <= 1) return;
-    if (!d->count++) {
-        d->at = at;
-        d->a = a;
-        d->b = b;
-    }
+    return !(ratio <= 1) && !d->count++;
 }
 
 static void print_sizes(const fac_dims *d, char *to, size_t size) {
@@ -61,6 +88,7 @@ fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tenso
     double x[4][PIECE] = { { 0 } };
     const fac_type type = fac_tensor_type(a), other = fac_tensor_type(b);
     const int64_t n = fac_dims_count(&type.dims);
+    const bool bits = type.dtype == other.dtype && has_bits(type.dtype);
     if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts are not compared");
     for (int i = 0; i < 4; i++)
         if (t[i] && !fac_tensor_data(t[i])) return fac_raise_memory(err, "the results");
@@ -71,7 +99,11 @@ fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tenso
             if (t[i]) fac_tensor_doubles(t[i], from, count, x[i]);
         for (int64_t k = 0; k < count; k++) {
             const double size = isfinite(x[1][k]) ? fabs(x[1][k]) : 0;
-            compare_one(x[0][k], x[1][k], atol + rtol * size + x[2][k] + x[3][k], from + k, d);
+            const double off = bits ? distance(a, b, from + k) : fabs(x[0][k] - x[1][k]);
+            const double room = atol + rtol * size + x[2][k] + x[3][k];
+            if (!compare_one(x[0][k], x[1][k], off, room, d)) continue;
+            d->at = from + k;
+            print_pair(a, b, d->at, d->pair, sizeof d->pair);
         }
     }
     return FAC_OK;

@@ -14,6 +14,7 @@ typedef struct fac_data_trial {
     fac_dtype as;
     bool half, brain; /* numbers of 16 bits */
     bool nonzero, varies;
+    bool *whole;            /* of each output: see whole.c */
     fac_tensor **spread[2]; /* of the results that are judged: see noise.c; or NULL */
     bool unsure;            /* there is no telling rounding from a difference       */
 } fac_data_trial;

@@ -135,8 +135,8 @@ static void judge_end(local *l, size_t k, const fac_difference *d) {
     fac_verdict_say(
         v, FAC_DIFFERENT,
         "%.120s from the numbers before it: %lld of %.0f elements differ; the first is element "
-        "%lld, %.9g against %.9g",
-        v->first, (long long)d->count, d->elements, (long long)d->at, d->a, d->b);
+        "%lld, %s",
+        v->first, (long long)d->count, d->elements, (long long)d->at, d->pair);
 }
 
 static fac_status run_group(local *l, size_t first, size_t last) {

@@ -56,6 +56,8 @@ static fac_hash operand(fac_hash h, const fac_value *v) {
     h = fac_hash_int(h, v ? (uint64_t)v->type.dtype + 1 : 0);
     const int64_t n = fac_frozen(v) ? fac_dims_count(&v->type.dims) : KNOWN + 1;
     if (n < 0 || n > KNOWN || v->type.dtype == FAC_TEXT) return h;
+    if (v->type.dtype == FAC_I64 || v->type.dtype == FAC_U64) /* doubles do not hold all of them */
+        return fac_hash_bytes(h, fac_tensor_data(v->tensor), (size_t)n * sizeof(int64_t));
     fac_tensor_doubles(v->tensor, 0, n, x);
     return fac_hash_bytes(h, x, (size_t)n * sizeof *x);
 }

@@ -88,8 +88,8 @@ static void say_output(fac_verdict *v, const char *name, const fac_difference *d
     else
         fac_verdict_say(v, FAC_DIFFERENT,
                         "output %.150s: %lld of %.0f elements differ; the first is element %lld, "
-                        "%.9g against %.9g",
-                        name, (long long)d->count, d->elements, (long long)d->at, d->a, d->b);
+                        "%s",
+                        name, (long long)d->count, d->elements, (long long)d->at, d->pair);
 }
 
 static fac_status compare_round(fac_trial *t, int round, bool *differs, bool *unbounded) {

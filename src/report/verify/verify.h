@@ -44,18 +44,20 @@ static inline int fac_rounds_wanted(const fac_trial *t, int usual) {
 
 /* ---- compare.c ---- */
 
-/* unbounded: differences that no finite bound says anything of; they are not in count.  sizes: the
- * tensors have other sizes, in words, which counts as one difference; "": the same. */
+/* at: the first that differs; pair: its two numbers, in words.  unbounded: differences that no
+ * finite bound says anything of; they are not in count.  sizes: the tensors have other sizes, in
+ * words, which counts as one difference; "": the same. */
 typedef struct fac_difference {
     int64_t at, count, unbounded;
-    double a, b, worst, ratio, elements;
-    char sizes[80];
+    double worst, ratio, elements;
+    char pair[64], sizes[80];
 } fac_difference;
 /* Numbers below the smallest normal one may become 0 on one of two ways: so far two results may be
  * apart for that alone. */
 static const double FAC_UNDERFLOW = 0x1p-100;
 /* |a - b| <= atol + rtol |b| + ea + eb, element by element, added to what *d has; ea and eb may be
- * NULL.  An infinite number is equal to itself alone. */
+ * NULL.  An infinite number is equal to itself alone; integers of 64 bits, which doubles do not
+ * hold, to themselves alone where nothing is allowed. */
 fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tensor *ea,
                        const fac_tensor *eb, double rtol, double atol, fac_difference *d,
                        fac_error *err);
@@ -189,6 +191,10 @@ fac_status fac_verify_data(fac_trial *t, fac_data *out);
 fac_status fac_verify_closer(fac_trial *t, bool *differs);
 /* Multiply-adds of one run. */
 double fac_macs(const fac_graph *g);
+
+/* ---- whole.c ---- */
+/* Of each output: no float leads to it, in neither model.  NULL: no memory; fac_release. */
+bool *fac_whole_outputs(const fac_graph *a, const fac_graph *b);
 
 /* ---- inputs.c ---- */
 /* Of each kind of real inputs in turn: see there. */
