@@ -90,6 +90,8 @@ static bool kept_by(const fac_node *n, const fac_integers *how, bool *matched) {
 
 static fac_status add_layer(fac_calibrator *c, const fac_node *n, bool kept, fac_error *err) {
     char label[256];
+    bool few = false;
+    if (!c->row->refits) FAC_TRY(fac_leveled_layer(n, &few, err));
     const char *name = fac_arena_text(&c->memory, fac_node_label(n, label, sizeof label));
     const double bytes = (double)fac_type_bytes(&n->in[1]->type);
     if (!name) return fac_raise_memory(err, "a quantized model");
@@ -97,7 +99,8 @@ static fac_status add_layer(fac_calibrator *c, const fac_node *n, bool kept, fac
                                                   .seen = seen_of(n->out[0]),
                                                   .is = { .name = name,
                                                           .op = n->op->name,
-                                                          .kept = kept || !c->row->takes(n),
+                                                          .kept = kept || few || !c->row->takes(n),
+                                                          .few_bits = few,
                                                           .bytes = bytes,
                                                           .bytes_before = bytes,
                                                           .weight_sqnr = INFINITY,

@@ -268,6 +268,7 @@ const fac_scheme_row fac_scheme_lq = {
     .about = "W and A bits, 1 to 4 (A 32: floats), learned levels; train --quantize loses less",
     .fits = fits,
     .calibrates = true,
+    .refits = true,
     .takes = takes,
     .plan = plan,
     .put = put,
