@@ -159,7 +159,7 @@ static void symbols_in_lists(void **state) {
     int64_t N = fac_symbol(g, "N"), T = fac_symbol(g, "T");
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(N, 6, T)), *r = fac_relu(x);
     fac_output(g, "split", fac_reshape(r, fac_shape(N, 2, 3, T)));
-    fac_output(g, "turned", fac_reshape(r, fac_shape(T, 6, N)));
+    fac_output(g, "transposed", fac_reshape(r, fac_shape(T, 6, N)));
     fac_output(g, "wide", fac_expand(fac_number(g, FAC_F32, 3), fac_shape(N)));
     fac_output(g, "dims", fac_shape_of(fac_flatten(x, 1)));
     OK(fac_graph_check(g, &err));
@@ -200,13 +200,13 @@ static void lost_symbols(void **state) {
 static void strided_parameters(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_tensor *t = ramp(fac_shape(5, 4)), *turned = NULL;
-    OK(fac_tensor_view(t, fac_shape(4, 3), (int64_t[]){ 1, 4 }, 4, &turned, &err));
+    fac_tensor *t = ramp(fac_shape(5, 4)), *transposed = NULL;
+    OK(fac_tensor_view(t, fac_shape(4, 3), (int64_t[]){ 1, 4 }, 4, &transposed, &err));
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2, 4));
-    fac_output(g, "y", fac_matmul(x, fac_param(g, "w", turned)));
+    fac_output(g, "y", fac_matmul(x, fac_param(g, "w", transposed)));
     assert_true(round_trip(g, 0, -1, 1, "strided") == 0);
     fac_tensor_free(t);
-    fac_tensor_free(turned);
+    fac_tensor_free(transposed);
     fac_graph_free(g);
 }
 
