@@ -118,13 +118,15 @@ static void take_float(fac_dtype *least, const fac_value *v) {
     if (*least == FAC_NONE || reach(type) < reach(*least)) *least = type;
 }
 
-/* Of the floats that a run computes, a type that reaches least; of the inputs, where it computes
- * none; or FAC_NONE. */
+/* Of the floats that a run computes and something reads, a type that reaches least; of the inputs,
+ * where it computes none; or FAC_NONE. */
 static fac_dtype least_float(const fac_graph *g) {
     fac_dtype least = FAC_NONE;
     for (const fac_node *n = g->first; n; n = n->next)
         for (int k = 0; k < n->nout; k++)
-            if (FAC_IS(n, cast) || (!n->op->move && !n->op->view)) take_float(&least, n->out[k]);
+            if ((FAC_IS(n, cast) || (!n->op->move && !n->op->view)) &&
+                (n->out[k]->uses || n->out[k]->roots))
+                take_float(&least, n->out[k]);
     for (size_t i = 0; i < g->ninputs && least == FAC_NONE; i++) take_float(&least, g->inputs[i]);
     return least;
 }
