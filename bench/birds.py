@@ -76,7 +76,7 @@ def begins(x):
 
 
 def changed(batch, random):
-    """A batch turned around in time by up to a tenth, louder or softer by up to 6 dB, with noise."""
+    """A batch rotated in time by up to a tenth, louder or softer by up to 6 dB, with noise."""
     n = len(batch)
     by = random.integers(-WINDOW // 10, WINDOW // 10 + 1, n)
     batch = np.stack([np.roll(x, k) for x, k in zip(batch, by)])

@@ -54,11 +54,11 @@ def problems(torch):
     n = 1024
     for a in (False, True):
         for b in (False, True):
-            def turned(a=a, b=b, n=n):
+            def transposed(a=a, b=b, n=n):
                 x, y = rand(n, n), rand(n, n)
                 return lambda: (x.t() if a else x) @ (y.t() if b else y)
             text = f"gemm({shape(n, n)}, {shape(n, n)})" + (" trans_a" if a else "") + (" trans_b" if b else "")
-            add("gemm", f"{n}^3 {'T' if a else 'N'}{'T' if b else 'N'}", text, turned, 2 * n ** 3, 12 * n * n, True)
+            add("gemm", f"{n}^3 {'T' if a else 'N'}{'T' if b else 'N'}", text, transposed, 2 * n ** 3, 12 * n * n, True)
     for m in (1, 4, 16, 64, 256, 1024):
         for k, n in ((768, 2304), (768, 768), (768, 3072), (3072, 768)):
             add("gpt2", f"{m}x{k}x{n}", f"linear({shape(m, k)}, {shape(n, k)}, {shape(n)})",

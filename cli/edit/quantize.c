@@ -22,7 +22,7 @@ static struct {
 static const option options[] = {
     { "--scheme", OPTION_TEXT, &o.scheme, "NAME", "what numbers become; needed, see below" },
     { "-o", OPTION_OUT, &o.out, "FILE",
-      "the ONNX or GGUF file to write; of lq:wWaA also FILE.fac" },
+      "the ONNX or GGUF file to write; of a network of few bits also FILE.fac" },
     { "--data", OPTION_TEXT, &o.data, "DIR",
       "samples: a folder of photos, .npy, .npz or .pb; with --set, where the data set is" },
     { "--set", OPTION_TEXT, &o.set, "NAME",
@@ -138,8 +138,6 @@ static int check(const list *args) {
                            o.scheme);
     if (o.histograms && (o.sweep || !is_learned()))
         return usage_error(self(), "--histograms goes with scheme lq:wWaA and -o FILE");
-    if (!is_learned() && to_packed())
-        return usage_error(self(), "-o %s: packed files are for lq:wWaA", o.out);
     if (calibrates && !sampled)
         return usage_error(self(), "scheme %s needs samples: --data DIR is missing", o.scheme);
     return EXIT_OK;
@@ -232,7 +230,8 @@ static int write_onnx(const fac_graph *g, quantized *q) {
     return EXIT_OK;
 }
 
-/* ONNX has no learned levels: weights are written as what they are quantized to. */
+/* ONNX has no learned levels, which a packed file begins with, too: weights are written as what
+ * they are quantized to. */
 static int write_levels(const fac_graph *g, quantized *q) {
     fac_error err = { 0 };
     fac_graph *plain;
@@ -243,7 +242,6 @@ static int write_levels(const fac_graph *g, quantized *q) {
 }
 
 static int write_model(const fac_graph *g, quantized *q) {
-    if (!is_learned()) return write_onnx(g, q);
     return to_packed() ? write_packed(g, q) : write_levels(g, q);
 }
 
@@ -374,11 +372,15 @@ const verb verb_quantize = {
     .options = options,
     .examples = "quantize model.onnx --scheme int8:static --data photos -o int8.onnx\nquantize "
                 "runs/first --scheme lq:w2a2 --set mnist --data data/mnist -o bits.onnx\nquantize "
+                "bits.onnx "
+                "--scheme int8:static --data photos -o bits.fac\nquantize "
                 "model.gguf --scheme q4_0 -o small.gguf",
     .run = run,
     .list = schemes,
     .more = "MODEL is FILE.onnx, zoo:NAME, or the --out folder of a training.  The result is an "
             "ONNX file that any\nruntime runs.  The table shows what each layer costs: the ratio "
             "of signal to error of its weights and\nof what later layers read, in dB.  A layer "
-            "with few dB is one for --keep."
+            "with few dB is one for --keep.  Schemes of 8 and 4 bits leave layers of fewer bits as "
+            "they "
+            "are:\nint8:static makes bytes of the first and the last layer of such a network."
 };

@@ -22,7 +22,7 @@ static void print_row(const fac_integer_layer *l, int width) {
     char before[32], after[32], weights[16], output[16];
     bytes_text(l->bytes_before, before, sizeof before);
     bytes_text(l->bytes, after, sizeof after);
-    if (l->kept) snprintf(after, sizeof after, "float");
+    if (l->kept) snprintf(after, sizeof after, l->few_bits ? "bits" : "float");
     printf("%-*s  %-10s  %9s  %9s  %10s  %9s\n", width, end_of(l->name, width), l->op, before,
            after, decibels(l->kept ? INFINITY : l->weight_sqnr, weights),
            decibels(l->output_sqnr, output));
@@ -90,7 +90,8 @@ static cJSON *layer(const fac_integer_layer *l) {
     cJSON *j = cJSON_CreateObject();
     cJSON_AddStringToObject(j, "name", l->name);
     cJSON_AddStringToObject(j, "op", l->op);
-    cJSON_AddBoolToObject(j, "float", l->kept);
+    cJSON_AddBoolToObject(j, "float", l->kept && !l->few_bits);
+    cJSON_AddBoolToObject(j, "few_bits", l->few_bits);
     cJSON_AddBoolToObject(j, "rest", l->rest);
     cJSON_AddBoolToObject(j, "float_input", l->float_input);
     cJSON_AddNumberToObject(j, "bytes", l->bytes);

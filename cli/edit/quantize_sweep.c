@@ -5,26 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include "facula/view.h"
+#include "cli.h"
 #include "json.h"
 
 enum { BITS = 4 };
 
 /* ---- samples ---- */
 
-static fac_status no_memory(fac_error *err) {
-    if (err) {
-        err->status = FAC_E_NOMEM;
-        snprintf(err->text, sizeof err->text, "no memory for samples");
-    }
-    return FAC_E_NOMEM;
-}
-
 fac_status sweep_keep(sweep_samples *s, fac_tensor *const in[], fac_error *err) {
     if (s->n == s->room) {
         const int room = s->room ? 2 * s->room : 16;
         fac_tensor **more =
             realloc(s->at, (size_t)room * (size_t)(s->inputs + 1) * sizeof(fac_tensor *));
-        if (!more) return no_memory(err);
+        if (!more) return out_of_memory(err);
         s->at = more;
         s->room = room;
     }
@@ -138,7 +131,7 @@ static fac_status find_layers(sweep *s, fac_error *err) {
     if (status) return status;
     const bool good = take_names(s, c);
     fac_calibrator_free(c);
-    return good ? FAC_OK : no_memory(err);
+    return good ? FAC_OK : out_of_memory(err);
 }
 
 static fac_status measure(sweep *s, fac_error *err) {
@@ -219,7 +212,7 @@ static fac_status draw(const sweep *s, fac_error *err) {
     static char names[BITS][16];
     fac_series lines[BITS];
     double *x = calloc((size_t)(s->n + 1) * (1 + BITS), sizeof *x);
-    if (!x) return no_memory(err);
+    if (!x) return out_of_memory(err);
     for (int b = 0; b < BITS; b++) {
         double *y = x + (s->n + 1) * (b + 1);
         for (int i = 0; i <= s->n; i++) {

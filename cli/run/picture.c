@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cli.h"
 #include "picture.h"
 
 #define UPPER_HALF "\xe2\x96\x80" /* U+2580 */
@@ -11,14 +12,6 @@
 
 /* "\x1b[38;2;255;255;255;48;2;255;255;255m" and a block, for every cell, and the end */
 enum { CELL_BYTES = 44 };
-
-static fac_status no_memory(fac_error *err) {
-    if (err) {
-        err->status = FAC_E_NOMEM;
-        snprintf(err->text, sizeof err->text, "no memory for a picture");
-    }
-    return FAC_E_NOMEM;
-}
 
 /* Escapes are written only where a colour changes. */
 static char *draw_line(const fac_image *image, int line) {
@@ -52,8 +45,8 @@ fac_status picture_draw(const fac_image *image, int columns, int lines, picture 
     if (status) return status;
     picture p = { width, half, calloc((size_t)half, sizeof *p.line) };
     for (int i = 0; p.line && !status && i < half; i++)
-        if (!(p.line[i] = draw_line(&small, i))) status = no_memory(err);
-    if (!p.line) status = no_memory(err);
+        if (!(p.line[i] = draw_line(&small, i))) status = out_of_memory(err);
+    if (!p.line) status = out_of_memory(err);
     fac_image_free(&small);
     if (status)
         picture_free(&p);

@@ -114,6 +114,8 @@ fac_status fac_graph_byte_weights(const fac_graph *model, int *changed, fac_grap
  * The last one fits levels of LQ-Nets to weights and samples, without training; of the first and
  * the last layer, and of inputs below 0, it leaves floats.  Its result has fac_quantize_basis:
  * fac_packed_save or fac_graph_dequantize make files of it.
+ * The other schemes leave layers of few bits as they are, so that the first and the last layer of
+ * such a network can become integers of 8 bits.
  * Batch norms go into the weights before them, and constants are computed first. */
 
 /* Name and one line about scheme i; NULL after the last. */
@@ -171,6 +173,7 @@ typedef struct fac_integer_layer {
     bool kept;                  /* stays floats: by `keep`, or the scheme has no form of it  */
     bool rest;                  /* of lq:wWaA: has weights of 8 bits instead, by rest_int8   */
     bool float_input;           /* ... reads floats: samples went below 0, or were all 0      */
+    bool few_bits;              /* kept, since its weight and what it reads have few levels   */
     double bytes, bytes_before; /* of its weights */
     double weight_sqnr;         /* signal to error of its weights, dB; INFINITY: no error    */
     double output_sqnr;         /* of what later layers read, over the kept samples, with the

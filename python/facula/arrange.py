@@ -135,7 +135,7 @@ def flipud(x: Tensor) -> Tensor:
 
 
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """Turned by so many quarters from the first dim to the second."""
+    """Rotated by so many quarters from the first dim to the second."""
     a, b = axis_of(dims[0], x.ndim), axis_of(dims[1], x.ndim)
     if a == b:
         raise _facula.ShapeError(f"rot90: dims {dims[0]} and {dims[1]} are the same")

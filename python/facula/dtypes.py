@@ -47,9 +47,6 @@ class dtype:
         return self.kind in "fi"
 
 
-# what ml_dtypes and PyTorch call types that have facula's own names here
-_elsewhere = {"float8_e4m3fn": "f8e4m3", "float8_e4m3fnuz": "f8e4m3uz", "float8_e5m2": "f8e5m2", "float8_e5m2fnuz": "f8e5m2uz",
-              "float8_e8m0fnu": "f8e8m0", "float4_e2m1fn": "f4e2m1"}
 _kinds = {"f": "float", "i": "int", "u": "uint", "b": "bool", "t": "text"}
 
 
@@ -61,8 +58,11 @@ def _long(short: str, kind: str) -> str:
 
 
 _all = [dtype(code, short, _long(short, kind), kind, size if elements == 1 else 0)
-        for code, (short, kind, elements, size) in enumerate(_facula.dtype_rows())]
+        for code, (short, kind, elements, size, _) in enumerate(_facula.dtype_rows())]
 _facula.set_dtypes(_all)
+# what ml_dtypes calls the types that NumPy has from there alone, and types that have facula's own names here (PyTorch's are the same)
+_apart = {d: row[4] for d, row in zip(_all, _facula.dtype_rows()) if row[4]}
+_elsewhere = {other: d.name for d, other in _apart.items() if other != d.name}
 _by_name = {d.name: d for d in _all} | {d.short: d for d in _all}
 _by_name |= {other: _by_name[name] for other, name in _elsewhere.items()}
 
@@ -81,24 +81,16 @@ uint64: Final = _by_name["uint64"]
 bool_: Final = _by_name["bool"]
 text: Final = _by_name["text"]
 
-_ADDED = 2                                                  # isbuiltin of a dtype that another package added to NumPy
-_apart = {d.name: d.name for d in _all if d.name in ("bfloat16", "int4", "uint4", "int2", "uint2")} | {name: other for other, name in _elsewhere.items()}
-
-
-def is_added(like: Any) -> bool:
-    """Is it an array of elements that NumPy has from another package?"""
-    return getattr(getattr(like, "dtype", None), "isbuiltin", 0) == _ADDED
-
 
 def is_apart(d: dtype) -> bool:
     """Is it a type that NumPy has from ml_dtypes alone?"""
-    return d.name in _apart
+    return d in _apart
 
 
 def added(d: dtype) -> Any:
     """ml_dtypes' type for such a one."""
     import ml_dtypes
-    return getattr(ml_dtypes, _apart[d.name])
+    return getattr(ml_dtypes, _apart[d])
 
 
 _default = [float32]

@@ -212,7 +212,7 @@ bitwise_left_shift, bitwise_right_shift = _binary("lshift", "bitwise_left_shift"
 
 
 def bitwise_not(x: Any) -> Tensor:
-    """Every bit turned around; not, of bools."""
+    """Every bit inverted; not, of bools."""
     t: Tensor = ~as_tensor(x)
     return t
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _facula
 from ._facula import Graph, Program, Tensor
-from .dtypes import added, dtype, is_added, is_apart
+from .dtypes import added, dtype, is_apart
 
 
 class Port(NamedTuple):
@@ -138,7 +138,7 @@ class Model:
 
     def _arrays(self, results: Sequence[Tensor], given: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
         """Types that NumPy has from ml_dtypes alone are such where an input was, else wider ones of NumPy's own."""
-        if not self._apart or not any(map(is_added, given)):
+        if not self._apart or not any(map(_facula.is_added, given)):
             return [np.asarray(y) for y in results]
         return [np.asarray(y, added(y.dtype)) if is_apart(y.dtype) else np.asarray(y) for y in results]
 

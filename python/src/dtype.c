@@ -20,14 +20,30 @@ PyObject *py_set_dtypes(PyObject *module, PyObject *list) {
     Py_RETURN_NONE;
 }
 
-/* [(name, kind, elements of a block, bytes of a block)], in the order of their codes. */
+/* What ml_dtypes calls the types that NumPy has from there alone. */
+static const char *const added[FAC_DTYPES] = {
+    [FAC_BF16] = "bfloat16",
+    [FAC_I4] = "int4",
+    [FAC_U4] = "uint4",
+    [FAC_I2] = "int2",
+    [FAC_U2] = "uint2",
+    [FAC_F8E4M3] = "float8_e4m3fn",
+    [FAC_F8E4M3UZ] = "float8_e4m3fnuz",
+    [FAC_F8E5M2] = "float8_e5m2",
+    [FAC_F8E5M2UZ] = "float8_e5m2fnuz",
+    [FAC_F8E8M0] = "float8_e8m0fnu",
+    [FAC_F4E2M1] = "float4_e2m1fn",
+};
+
+/* [(name, kind, elements of a block, bytes of a block, ml_dtypes' name)], in the order of their
+ * codes. */
 PyObject *py_dtype_rows(PyObject *module, PyObject *none) {
     (void)module, (void)none;
     PyObject *list = PyList_New(FAC_DTYPES);
     for (int i = 0; list && i < FAC_DTYPES; i++) {
         const fac_dtype_info *d = fac_dtype_get((fac_dtype)i);
         PyObject *row =
-            Py_BuildValue("(sCii)", d->name, d->kind, d->block_elements, d->block_bytes);
+            Py_BuildValue("(sCiiz)", d->name, d->kind, d->block_elements, d->block_bytes, added[i]);
         if (!row)
             Py_CLEAR(list);
         else
@@ -45,40 +61,18 @@ static const struct {
     const char *name;
     fac_dtype dtype;
 } names[] = {
-    { "float32", FAC_F32 },
-    { "float", FAC_F32 },
-    { "float64", FAC_F64 },
-    { "double", FAC_F64 },
-    { "float16", FAC_F16 },
-    { "half", FAC_F16 },
-    { "bfloat16", FAC_BF16 },
-    { "int8", FAC_I8 },
-    { "int16", FAC_I16 },
-    { "int32", FAC_I32 },
-    { "int", FAC_I32 },
-    { "int64", FAC_I64 },
-    { "long", FAC_I64 },
-    { "uint8", FAC_U8 },
-    { "uint16", FAC_U16 },
-    { "uint32", FAC_U32 },
-    { "uint64", FAC_U64 },
-    { "bool", FAC_BOOL },
-    { "text", FAC_TEXT },
-    { "int4", FAC_I4 },
-    { "uint4", FAC_U4 },
-    { "int2", FAC_I2 },
-    { "uint2", FAC_U2 },
-    { "float8_e4m3fn", FAC_F8E4M3 },
-    { "float8_e4m3fnuz", FAC_F8E4M3UZ },
-    { "float8_e5m2", FAC_F8E5M2 },
-    { "float8_e5m2fnuz", FAC_F8E5M2UZ },
-    { "float8_e8m0fnu", FAC_F8E8M0 },
-    { "float4_e2m1fn", FAC_F4E2M1 },
+    { "float32", FAC_F32 }, { "float", FAC_F32 },  { "float64", FAC_F64 }, { "double", FAC_F64 },
+    { "float16", FAC_F16 }, { "half", FAC_F16 },   { "int8", FAC_I8 },     { "int16", FAC_I16 },
+    { "int32", FAC_I32 },   { "int", FAC_I32 },    { "int64", FAC_I64 },   { "long", FAC_I64 },
+    { "uint8", FAC_U8 },    { "uint16", FAC_U16 }, { "uint32", FAC_U32 },  { "uint64", FAC_U64 },
+    { "bool", FAC_BOOL },   { "text", FAC_TEXT },
 };
 
 static fac_dtype of_name(const char *name) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i].name, name)) return names[i].dtype;
+    for (int i = 0; i < FAC_DTYPES; i++)
+        if (added[i] && !strcmp(added[i], name)) return (fac_dtype)i;
     return fac_dtype_find(name);
 }
 

@@ -15,6 +15,15 @@ static bool is_added(PyObject *dtype) {
     return how == ADDED;
 }
 
+PyObject *py_is_added(PyObject *module, PyObject *array) {
+    (void)module;
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
+    if (!dtype) PyErr_Clear();
+    const bool is = dtype && is_added(dtype);
+    Py_XDECREF(dtype);
+    return PyBool_FromLong(is);
+}
+
 /* How the elements are shown to the buffer protocol. */
 static const char *bytes_of(fac_dtype dtype) { return dtype == FAC_BF16 ? "uint16" : "uint8"; }
 static const char *numbers_of(fac_dtype dtype) {

@@ -126,6 +126,7 @@ fac_tensor *py_borrow_buffer(PyObject *o, bool copy); /* NULL: an exception */
  * of their bytes, or (*bytes is false) of the numbers.  NULL: an exception, or (none) another
  * array. */
 PyObject *py_shown_as_known(PyObject *array, fac_dtype *is, bool *bytes);
+PyObject *py_is_added(PyObject *module, PyObject *array);
 fac_tensor *py_of_array(PyObject *o, bool copy);       /* the same, and of arrays of texts */
 fac_tensor *py_sequence(PyObject *o, fac_dtype dtype); /* numbers, texts, nested sequences */
 PyObject *py_tolist(fac_tensor *t);

@@ -133,7 +133,7 @@ check("heads, past", "MultiHeadAttention", [x, real(2, 5, 8), real(2, 5, 8), Non
       num_heads=2, outputs=3)
 
 for k in range(24):             # a first call, then later ones, each row of the batch after its own past
-    first, packed, turned = k % 3 == 0, k % 4 == 1, k % 2 == 0
+    first, packed, rotated = k % 3 == 0, k % 4 == 1, k % 2 == 0
     rows = 4 if first else 1 + k % 2 * (k % 5 == 0)
     batch = 1 if rows > 1 and not first else 3
     have = np.zeros(batch, np.int32) if first else rng.integers(1, 6, batch).astype(np.int32)
@@ -143,10 +143,10 @@ for k in range(24):             # a first call, then later ones, each row of the
     for p in past:
         for row, n in enumerate(have): p[row, :, n:] = 0
     qkv = [real(batch, rows, 128), None, None] if packed else [real(batch, rows, 64), real(batch, rows, 32), real(batch, rows, 32)]
-    turns = [(real(20, 8),), (real(20, 8),)] if turned else [None, None]
+    turns = [(real(20, 8),), (real(20, 8),)] if rotated else [None, None]
     bias = real(1, 4, rows, total) if k % 5 == 2 else None
     sink = real(4) if k % 6 == 5 else None
-    more = dict(do_rotary=int(turned), rotary_interleaved=int(k % 8 == 2))
+    more = dict(do_rotary=int(rotated), rotary_interleaved=int(k % 8 == 2))
     if k % 7 == 3: more.update(local_window_size=3)
     if k % 7 == 4: more.update(softcap=2.0)
     if k % 11 == 7: more.update(smooth_softmax=1)
@@ -235,7 +235,7 @@ check("lstm of bytes", "DynamicQuantizeLSTM",
 check("bytes of numbers", "QuantizeLinear", [real(2, 3) * 4, *at], types=(BYTE,), tolerance=0)
 check("numbers of bytes", "DequantizeLinear", [a, *at])
 check("range", "Range", [np.array(1, np.int64), np.array(9, np.int64), np.array(3, np.int64)], types=(TensorProto.INT64,))
-check("turned product", "TransposeMatMul", [real(3, 4), real(5, 4)], transB=1)
+check("transposed product", "TransposeMatMul", [real(3, 4), real(5, 4)], transB=1)
 check("shrunk integers", "Shrink", [np.arange(-4, 5)], domain="", types=(TensorProto.INT64,), tolerance=0, bias=0.5, lambd=1.0)
 
 for k in range(60):             # sizes that do not lie on borders between neighbours

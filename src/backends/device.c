@@ -214,7 +214,7 @@ fac_status fac_pack_get(fac_device *d, fac_hash key, size_t bytes, fac_pack **ou
     more_buckets(d);
     if (!p || !d->nbuckets) {
         fac_release(p);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a packed parameter of %zu bytes", bytes);
+        return fac_raise_memory(err, "a packed parameter of %zu bytes", bytes);
     }
     *p = (fac_pack){ .key = key, .home = key.a, .bytes = bytes, .refs = 1 };
     fac_status status = fac_device_hold(d, FAC_HOLD_PACKED, bytes, &p->memory, err);

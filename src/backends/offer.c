@@ -23,13 +23,25 @@ void *fac_draft_take(const fac_problem *p) {
     return kept;
 }
 
-void *fac_draft_copy(const fac_problem *p, size_t bytes, fac_error *err) {
+void *fac_solver_plan(const fac_problem *p, size_t bytes, fac_error *err) {
     void *plan = fac_alloc(1, bytes);
-    if (!plan)
-        fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
-    else
-        memcpy(plan, p->draft, bytes);
+    if (!plan) fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
     return plan;
+}
+
+void *fac_draft_copy(const fac_problem *p, size_t bytes, fac_error *err) {
+    void *plan = fac_solver_plan(p, bytes, err);
+    if (plan) memcpy(plan, p->draft, bytes);
+    return plan;
+}
+
+fac_status fac_solver_made(fac_status status, fac_device *d, void *plan,
+                           void (*done)(fac_device *d, void *plan), void **out) {
+    if (status)
+        done(d, plan);
+    else
+        *out = plan;
+    return status;
 }
 
 void fac_solver_done(fac_device *d, void *plan) {

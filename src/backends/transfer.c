@@ -29,7 +29,7 @@ static fac_status transfer(fac_device *d, const fac_type *type, fac_span at,
     /* what lies between the elements is read and written as it is */
     const size_t bytes = fac_layout_bytes(layout, type);
     void *all = fac_alloc(bytes ? bytes : 1, 1);
-    if (!all) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes", bytes);
+    if (!all) return fac_raise_memory(err, "%zu bytes", bytes);
     fac_status status = d->backend->read(d, at, all, bytes, err);
     if (!status && to) fac_copy_layout(type, all, layout, to, &flat);
     if (!status && !to) {

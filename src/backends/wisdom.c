@@ -117,7 +117,7 @@ fac_status fac_wisdom_put(fac_wisdom *w, const fac_wisdom_entry *e, fac_error *e
     }
     free_texts(&x);
     fac_release(x.key);
-    return fac_raise(err, FAC_E_NOMEM, "no memory for wisdom of %zu entries", w->n);
+    return fac_raise_memory(err, "wisdom of %zu entries", w->n);
 }
 
 static bool better(const fac_wisdom_entry *a, const fac_wisdom_entry *b) {

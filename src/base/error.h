@@ -19,8 +19,8 @@ fac_status fac_raise_in(fac_error *err, fac_status status, const char *format, .
 static inline fac_status fac_raised(fac_status status) { return status; }
 #define fac_raise(err, status, ...) ((fac_raise)(err, status, __VA_ARGS__), fac_raised(status))
 
-/* "no memory for WHAT". */
-#define fac_raise_memory(err, what) fac_raise(err, FAC_E_NOMEM, "no memory for %s", what)
+/* "no memory for WHAT": what is a format, a literal, with its arguments after it. */
+#define fac_raise_memory(err, ...) fac_raise(err, FAC_E_NOMEM, "no memory for " __VA_ARGS__)
 
 #define FAC_TRY(call)                                                                              \
     do {                                                                                           \

@@ -34,10 +34,6 @@ static fac_graph *seen_by(visit *v, change *c, const fac_graph *g) {
     return fac_graph_rebuild(g, &(fac_rebuild){ .self = c, .visit = v, .blind = true }, NULL);
 }
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory to change a graph");
-}
-
 static void close_change(change *c) {
     fac_release(c->marked);
     fac_release(c->text.at);
@@ -174,7 +170,7 @@ static bool put_between(void *self, fac_graph *to, const fac_node *n, fac_value 
     for (int i = 0; i < n->nin; i++) reads |= n->in[i] == c->after;
     if (!reads || !c->marked[n->id]) return false;
     fac_value **args = fac_arena_alloc(&to->arena, (size_t)n->nin, sizeof *args);
-    if (!args) return no_memory(c->err), failed(c, to, out, n->nout);
+    if (!args) return fac_raise_memory(c->err, "changes of a graph"), failed(c, to, out, n->nout);
     for (int i = 0; i < n->nin; i++)
         args[i] = n->in[i] == c->after ? inserted(c, to, in[i]) : in[i];
     c->done++;
@@ -201,7 +197,7 @@ static fac_status find_edge(change *c, const char *where, const char **reader) {
     const size_t n = arrow ? (size_t)(arrow - where) : strlen(where);
     char *name = fac_arena_alloc(&c->arena, n + 1, 1);
     int count;
-    if (!name) return no_memory(c->err);
+    if (!name) return fac_raise_memory(c->err, "changes of a graph");
     memcpy(name, where, n);
     c->after = fac_edit_value(c->from, name);
     *reader = arrow ? arrow + 2 : NULL;
@@ -212,7 +208,7 @@ static fac_status find_edge(change *c, const char *where, const char **reader) {
             c->from->outputs[k].value == c->after && !strcmp(c->from->outputs[k].name, *reader);
     if (*reader && !output) return fac_edit_nodes(c->from, *reader, &c->marked, &count, c->err);
     c->marked = fac_alloc((size_t)c->from->ids + 1, 1);
-    if (!c->marked) return no_memory(c->err);
+    if (!c->marked) return fac_raise_memory(c->err, "changes of a graph");
     if (!*reader) memset(c->marked, 1, (size_t)c->from->ids + 1);
     return FAC_OK;
 }
@@ -223,7 +219,7 @@ static fac_status insert(change *c, const char *where, fac_graph **made) {
     FAC_TRY(find_edge(c, where, &reader));
     const fac_rebuild how = { .self = c, .visit = put_between, .blind = true, .keep_dead = true };
     fac_graph *to = fac_graph_rebuild(c->from, &how, &map);
-    if (!to) return no_memory(c->err);
+    if (!to) return fac_raise_memory(c->err, "changes of a graph");
     if (!to->error.status) outputs_between(c, reader, to, map);
     if (to->error.status || c->done) return fac_edit_give(to, made, c->err);
     fac_graph_free(to);
@@ -320,7 +316,7 @@ static bool set_attrs(void *self, fac_graph *to, const fac_node *n, fac_value *c
     fac_node other = *n;
     char *attrs = fac_arena_alloc(&to->arena, 1, n->op->attrs_size + 1);
     other.attrs = attrs;
-    fac_status status = attrs ? FAC_OK : no_memory(&err);
+    fac_status status = attrs ? FAC_OK : fac_raise_memory(&err, "changes of a graph");
     if (!status && n->op->attrs_size) memcpy(attrs, n->attrs, n->op->attrs_size);
     if (!status) status = parse_all(s, n, &to->arena, attrs, &err);
     if (!status) {
@@ -336,7 +332,7 @@ fac_status fac_graph_set_all(const fac_graph *g, int count, fac_graph_setting *a
     fac_error own = { 0 };
     settings s = { .n = count, .of = all, .err = &own };
     s.marked = fac_alloc((size_t)count + 1, sizeof *s.marked);
-    fac_status status = s.marked ? FAC_OK : no_memory(&own);
+    fac_status status = s.marked ? FAC_OK : fac_raise_memory(&own, "changes of a graph");
     for (int k = 0; k < count && !status; k++)
         status = fac_edit_nodes(g, all[k].node, &s.marked[k], &all[k].n, &own);
     const fac_rebuild how = { .self = &s, .visit = set_attrs, .blind = true };

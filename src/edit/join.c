@@ -269,8 +269,7 @@ fac_status fac_graph_part_replaced(const fac_graph *g, int nin, const char *cons
                          with->ninputs, with->noutputs, nin, nout);
     fac_value **room = fac_alloc((size_t)nin + 2 * (size_t)nout + 1, sizeof *room);
     fac_graph *made = room ? fac_graph_clone(g) : NULL;
-    fac_status status =
-        made ? fac_graph_check(made, &own) : fac_raise(&own, FAC_E_NOMEM, "no memory for a graph");
+    fac_status status = made ? fac_graph_check(made, &own) : fac_raise_memory(&own, "a graph");
     if (!status)
         status = part(made, with, room, room + nin, room + nin + nout, inputs, outputs, &own);
     fac_release(room);

@@ -212,8 +212,8 @@ fac_status fac_graph_rewritten(const fac_graph *g, const fac_rules *r, int limit
     rewrite w = { .g = fac_graph_clone(g), .rules = r, .err = &own };
     w.left = limit > 0 ? limit : (int)fac_clamp(4 * (int64_t)g->nodes + 1000, 0, INT32_MAX);
     w.report = fac_alloc(r->n + 1, sizeof *w.report);
-    fac_status status = w.g && w.report ? fac_graph_check(w.g, &own)
-                                        : fac_raise(&own, FAC_E_NOMEM, "no memory for a graph");
+    fac_status status =
+        w.g && w.report ? fac_graph_check(w.g, &own) : fac_raise_memory(&own, "a graph");
     if (!status) count_all(w.g);
     if (!status) status = walk(&w);
     if (!status) fac_graph_sweep(w.g);

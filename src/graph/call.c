@@ -67,7 +67,7 @@ fac_status fac_read_operand(fac_reader *r, fac_value **out) {
 static fac_status push(fac_reader *r, operands *o, fac_value *v, pending number) {
     if (!fac_reserve(&o->v, &o->room_v, (size_t)o->n + 1, sizeof *o->v) ||
         !fac_reserve(&o->number, &o->room_number, (size_t)o->n + 1, sizeof *o->number))
-        return fac_raise(r->l->err, FAC_E_NOMEM, "no memory for the operands of %s", r->op->name);
+        return fac_raise_memory(r->l->err, "the operands of %s", r->op->name);
     o->v[o->n] = v;
     o->number[o->n++] = number;
     if (v && v->leaf != FAC_CONST && !o->typed) {
@@ -192,8 +192,7 @@ static fac_status read_rest(fac_reader *r, operands *o, fac_value *implied, fac_
     } else
         FAC_TRY(push(r, o, implied, (pending){ 0 }));
     void *attrs = fac_arena_alloc(&r->g->arena, 1, op->attrs_size);
-    if (!attrs)
-        return fac_raise(l->err, FAC_E_NOMEM, "no memory for the attributes of %s", op->name);
+    if (!attrs) return fac_raise_memory(l->err, "the attributes of %s", op->name);
     FAC_TRY(fac_attrs_lex(l, op, r->body, &r->g->arena, attrs));
     fac_graph *body[2] = { NULL, NULL };
     int nports;

@@ -231,7 +231,7 @@ static fac_status read_all(FILE *from, fac_text *t, fac_error *err) {
     while ((n = fread(piece, 1, sizeof piece, from))) {
         fac_text_add_bytes(t, piece, n);
         if (t->failed || t->n > LONGEST)
-            return fac_raise(err, FAC_E_NOMEM, "no memory for a graph's text of %zu bytes", t->n);
+            return fac_raise_memory(err, "a graph's text of %zu bytes", t->n);
     }
     return ferror(from) ? fac_raise(err, FAC_E_IO, "reading a graph: %s", strerror(errno)) : FAC_OK;
 }

@@ -152,7 +152,7 @@ fac_status fac_graph_text(const fac_graph *g, fac_text *to, fac_error *err) {
     release(&w, NULL);
     if (good) return FAC_OK;
     fac_text_free(to);
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the text of a graph of %d nodes", g->nodes);
+    return fac_raise_memory(err, "the text of a graph of %d nodes", g->nodes);
 }
 
 fac_status fac_graph_write(const fac_graph *g, FILE *to, fac_error *err) {

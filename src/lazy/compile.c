@@ -73,7 +73,7 @@ fac_status fac_compile(fac_recorder *r, fac_family *f, const fac_outputs *outs, 
     FAC_TRY(note_states(f, r, err));
     fac_graph *g = fac_graph_rebuild(
         r->g, &(fac_rebuild){ .self = &m, .leaf = make_leaf, .keep_dead = true }, &map);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", r->g->nodes);
+    if (!g) return fac_raise_memory(err, "a graph of %d nodes", r->g->nodes);
     if (!g->error.status) name_results(g, r, map, outs);
     if (!g->error.status) fac_graph_sweep(g);
     const fac_status status = fac_program_new(g, r->device, &opts, &f->program, err);

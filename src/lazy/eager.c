@@ -126,7 +126,7 @@ static fac_status contents(eager *e, fac_error *err) {
     const int n = e->o.n;
     e->in = e->few;
     if (n > FEW && !(e->in = e->many = fac_alloc((size_t)n, sizeof *e->in)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n);
+        return fac_raise_memory(err, "%d operands", n);
     for (int i = 0; i < n; i++) {
         if (!e->o.cell[i] || is_constant(e->o.cell[i])) continue;
         FAC_TRY(fac_lazy_fetch(e->o.cell[i], &e->in[e->nin], err));
@@ -178,7 +178,7 @@ static fac_status run(fac_recorder *r, eager *e, const fac_op *op, int nout, fac
         return fac_raise_memory(err, "a value");
     if (m->nout > FEW && !(result = fac_alloc((size_t)m->nout, sizeof *result))) {
         if (!e->made) fac_release(m);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %d results", m->nout);
+        return fac_raise_memory(err, "%d results", m->nout);
     }
     const fac_status status = fac_program_run(e->single->program, e->in, result, err);
     if (status && !e->made) fac_release(m);

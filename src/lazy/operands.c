@@ -56,7 +56,7 @@ fac_status fac_operands_begin(fac_operands *o, const fac_op *op, int n, fac_lazy
     if (n > FAC_FEW_OPERANDS) {
         if (!(o->many = fac_alloc((size_t)n, 3 * sizeof(void *)))) {
             o->own = NULL;
-            return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n);
+            return fac_raise_memory(err, "%d operands", n);
         }
         o->cell = o->many;
         o->own = o->cell + n;

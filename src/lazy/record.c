@@ -135,7 +135,7 @@ fac_status fac_record_graph_held(fac_recorder *r, fac_lazy_build *build, void *s
         return FAC_OK;
     }
     if (nout > FEW && !(y = fac_alloc((size_t)nout, sizeof *y)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %d results", nout);
+        return fac_raise_memory(err, "%d results", nout);
     fac_status status = fac_operands_begin(&o, NULL, n, in, err);
     if (!status) status = fac_operands_values(&o, err);
     if (!status) status = fac_segment_open(r, err);

@@ -29,9 +29,7 @@ static fac_value *table(fac_lm_building *b, double base, double factor, bool sin
     const double stretch = b->c->stretch > 0 ? b->c->stretch : 1;
     fac_tensor *t;
     float *x = fac_alloc((size_t)(rows * half), sizeof *x);
-    if (!x)
-        b->status = fac_raise(b->err, FAC_E_NOMEM, "no memory for the angles of %lld positions",
-                              (long long)rows);
+    if (!x) b->status = fac_raise_memory(b->err, "the angles of %lld positions", (long long)rows);
     if (!x) return NULL;
     for (int64_t k = 0; k < half; k++) {
         const double f = plain(b->c, base, k) / factor / (divide ? (double)divide[k] : 1);

@@ -208,7 +208,7 @@ static fac_status prepare(search *s, const int32_t *prompt, int64_t n) {
     s->best = fac_alloc((size_t)s->most, sizeof *s->best);
     s->done.at = fac_alloc((size_t)s->o.beams, sizeof *s->done.at);
     if (!s->now || !s->next || !s->best || !s->done.at)
-        return fac_raise(s->err, FAC_E_NOMEM, "no memory for %d beams", s->o.beams);
+        return fac_raise_memory(s->err, "%d beams", s->o.beams);
     for (int k = 0; k < s->o.beams; k++) FAC_TRY(fac_session_cut(s->s, k, 0, s->err));
     FAC_TRY(fac_session_feed(s->s, 0, prompt, n, s->err));
     s->running = 1;

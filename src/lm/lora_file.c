@@ -119,9 +119,8 @@ static fac_status put_config(const fac_lm *m, const char *path, const char *base
                    (long long)m->lora.rank);
     for (int k = 0; fac_lora_stem(k); k++) put_target(m, fac_lora_stem(k), &t);
     fac_text_add(&t, "]\n}\n");
-    const fac_status status = t.failed
-                                  ? fac_raise(err, FAC_E_NOMEM, "no memory for %s", config_name)
-                                  : fac_file_write(path, t.s, t.n, err);
+    const fac_status status =
+        t.failed ? fac_raise_memory(err, "%s", config_name) : fac_file_write(path, t.s, t.n, err);
     fac_text_free(&t);
     return status;
 }

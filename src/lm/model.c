@@ -63,8 +63,8 @@ static fac_status as_floats(fac_status status, bool floats, fac_tensor **t, fac_
 }
 
 /* As `linear` and the norms take it: *out is a new reference. */
-static fac_status turn(const fac_lm *m, const char *canonical, bool floats, fac_tensor *t,
-                       fac_tensor **out, fac_error *err) {
+static fac_status as_used(const fac_lm *m, const char *canonical, bool floats, fac_tensor *t,
+                          fac_tensor **out, fac_error *err) {
     const fac_type type = fac_tensor_type(t);
     const bool matrix = type.dims.n == 2 && !strstr(canonical, "embd"),
                qkv = strstr(canonical, "attn_qkv");
@@ -121,7 +121,7 @@ fac_status fac_lm_weight(fac_lm *m, const char *canonical, int64_t layer, bool f
         return why ? fac_raise(err, FAC_E_UNSUPPORTED, "%s: %s", theirs, why) : FAC_OK;
     }
     fac_tensor *made;
-    const fac_status status = turn(m, canonical, floats || m->trains, t, &made, err);
+    const fac_status status = as_used(m, canonical, floats || m->trains, t, &made, err);
     if (status) return fac_raise_in(err, status, "%s", theirs);
     FAC_TRY(fac_lm_keep(m, key, made, err));
     *out = made;

@@ -79,9 +79,8 @@ static fac_status append(list *l, const char *name, fac_tensor *t) {
     return FAC_OK;
 }
 
-/* A weight that was transposed when it was loaded, the other way: *out is a new reference. */
-static fac_status turned_back(const list *l, const char *canonical, fac_tensor *t,
-                              fac_tensor **out) {
+/* A weight as the file has it, where loading transposed or shifted it: *out is a new reference. */
+static fac_status as_stored(const list *l, const char *canonical, fac_tensor *t, fac_tensor **out) {
     const fac_lm_config *c = &l->m->c;
     const bool matrix = fac_tensor_type(t).dims.n == 2 && !strstr(canonical, "embd");
     const bool norm = strstr(canonical, "norm.weight");
@@ -99,7 +98,7 @@ static fac_status add(list *l, const char *canonical, int64_t layer) {
     fac_tensor *t, *back, *as, *old = fac_lm_in_file(l->m, canonical, layer, name);
     if (!old) return FAC_OK;
     FAC_TRY(fac_lm_weight(l->m, canonical, layer, false, &t, l->err));
-    FAC_TRY(turned_back(l, canonical, t, &back));
+    FAC_TRY(as_stored(l, canonical, t, &back));
     fac_status status = fac_tensor_convert(back, fac_tensor_type(old).dtype, &as, l->err);
     fac_tensor_free(back);
     if (status) return status;

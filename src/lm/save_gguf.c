@@ -180,16 +180,16 @@ static fac_status paired(const writing *w, const entry *e, fac_tensor *t, fac_te
 
 static fac_status put_tensor(const writing *w, const entry *e, fac_writer *to) {
     static const char zeros[ALIGNED];
-    fac_tensor *plain = NULL, *turned = NULL, *flat = NULL, *made = NULL;
+    fac_tensor *plain = NULL, *permuted = NULL, *flat = NULL, *made = NULL;
     fac_status status = fac_tensor_convert(e->t, FAC_F32, &plain, w->err);
-    if (!status) status = paired(w, e, plain, &turned);
-    if (!status) status = fac_tensor_view(turned, e->type.dims, NULL, 0, &flat, w->err);
+    if (!status) status = paired(w, e, plain, &permuted);
+    if (!status) status = fac_tensor_view(permuted, e->type.dims, NULL, 0, &flat, w->err);
     if (!status) status = fac_tensor_convert(flat, e->type.dtype, &made, w->err);
     if (!status) status = fac_tensor_put(made, to, w->err);
     const size_t rest = ALIGNED - fac_type_bytes(&e->type) % ALIGNED;
     if (!status && rest < ALIGNED) status = fac_writer_put(to, zeros, rest, w->err);
     fac_tensor_free(plain);
-    fac_tensor_free(turned);
+    fac_tensor_free(permuted);
     fac_tensor_free(flat);
     fac_tensor_free(made);
     return status ? fac_raise_in(w->err, status, "%s", e->name) : FAC_OK;

@@ -98,9 +98,7 @@ static fac_status orthogonal(const fac_init *init, const stream *s, const fac_di
     const size_t rows = tall ? width : height;
     const size_t length = tall ? height : width;
     double *q = fac_alloc(total, sizeof *q);
-    if (!q)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for an orthogonal matrix of %zu elements",
-                         total);
+    if (!q) return fac_raise_memory(err, "an orthogonal matrix of %zu elements", total);
     for (size_t i = 0; i < total; i++) q[i] = normal(s, i);
     for (size_t r = 0; r < rows; r++) {
         double *v = q + r * length, norm = 0;
@@ -160,9 +158,7 @@ static fac_status draw_late(void *self, void *to, size_t bytes, fac_error *err) 
     if (d->type.dtype == FAC_F32) return draw(&d->init, &d->s, &d->type.dims, to, err);
     const size_t n = (size_t)fac_dims_count(&d->type.dims);
     float *values = fac_alloc(n + 1, sizeof *values);
-    if (!values)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu random numbers (%zu bytes)", n,
-                         bytes);
+    if (!values) return fac_raise_memory(err, "%zu random numbers (%zu bytes)", n, bytes);
     fac_status status = draw(&d->init, &d->s, &d->type.dims, values, err);
     if (!status) fac_convert(d->type.dtype, to, FAC_F32, values, n);
     fac_release(values);

@@ -49,7 +49,7 @@ fac_status fac_nn_mel_weights(const fac_nn_spectrogram_opts *o, fac_tensor **out
                          "%d mels from %g to %g Hz, of frames of %d samples at %d Hz", o->mels,
                          o->low, high, o->length, o->rate);
     double *w = fac_alloc((size_t)o->mels * (size_t)bins, sizeof *w);
-    fac_status status = w ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d mels", o->mels);
+    fac_status status = w ? FAC_OK : fac_raise_memory(err, "%d mels", o->mels);
     const double from = mel_of(o->low, o->slaney_scale), to = mel_of(high, o->slaney_scale);
     for (int m = 0; m < o->mels && !status; m++) {
         double corner[3];
@@ -76,8 +76,7 @@ fac_status fac_nn_mel_weights(const fac_nn_spectrogram_opts *o, fac_tensor **out
 fac_status fac_nn_cosines(int count, int mels, fac_tensor **out, fac_error *err) {
     fac_tensor *t = NULL;
     double *c = fac_alloc((size_t)count * (size_t)mels + 1, sizeof *c);
-    fac_status status =
-        c ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d coefficients", count);
+    fac_status status = c ? FAC_OK : fac_raise_memory(err, "%d coefficients", count);
     for (int k = 0; k < count && c; k++)
         for (int n = 0; n < mels; n++)
             c[k * mels + n] =

@@ -107,8 +107,7 @@ fac_status fac_graph_load_weights(fac_graph *g, const fac_weights *w, const fac_
     fac_nn_match m = { .g = g, .w = w };
     FAC_TRY(fac_graph_usable(g, "fac_graph_load_weights", err));
     fac_tensor **found = fac_alloc(g->nparams + 1, sizeof *found);
-    if (!found)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a list of %zu parameters", g->nparams);
+    if (!found) return fac_raise_memory(err, "a list of %zu parameters", g->nparams);
 
     int loaded = 0;
     for (size_t i = 0; i < g->nparams; i++) {

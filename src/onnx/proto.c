@@ -228,8 +228,7 @@ static fac_status make_lists(const reader *r, const message *m, fac_bytes bytes,
             memcpy(&l, to + f->at, sizeof l);
             if (l.n &&
                 !(l.at = fac_arena_alloc(r->arena, l.n, f->sub ? f->sub->size : sizeof(char *))))
-                return fac_raise(r->err, FAC_E_NOMEM, "no memory for %zu items of %s", l.n,
-                                 m->name);
+                return fac_raise_memory(r->err, "%zu items of %s", l.n, m->name);
             l.n = 0;
             memcpy(to + f->at, &l, sizeof l);
         }
@@ -240,7 +239,7 @@ static fac_status text_of(const reader *r, const message *m, const pb_istream_t 
                           const char **out) {
     if (b.n && memchr(b.p, 0, b.n)) return broken(r, s, m, "a text with a zero byte");
     char *text = b.n ? fac_arena_alloc(r->arena, b.n + 1, 1) : "";
-    if (!text) return fac_raise(r->err, FAC_E_NOMEM, "no memory for a text of %zu bytes", b.n);
+    if (!text) return fac_raise_memory(r->err, "a text of %zu bytes", b.n);
     if (b.n) memcpy(text, b.p, b.n);
     *out = text;
     return FAC_OK;

@@ -20,7 +20,7 @@ static bool add(void *self, uint64_t bits, fac_bytes b) {
     fac_proto_tensor t;
     (void)bits;
     if (!fac_reserve(&r->tensors, &r->room, r->n + 1, sizeof *r->tensors))
-        r->status = fac_raise(r->err, FAC_E_NOMEM, "no memory for %zu tensors", r->n + 1);
+        r->status = fac_raise_memory(r->err, "%zu tensors", r->n + 1);
     if (!r->status) r->status = fac_proto_read_tensor(b, &r->arena, &t, r->err);
     if (!r->status) r->status = fac_proto_to_tensor(r->files, &t, &r->tensors[r->n], r->err);
     r->n += !r->status;

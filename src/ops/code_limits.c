@@ -61,12 +61,12 @@ static bool infer(fac_node *n) {
 typedef struct line {
     double factor, scale, b, threshold;
     bool relu, sign;
-    int64_t turn;
+    int64_t invert;
 } line;
 
-/* d turned over where v falls with it: larger ones have larger results. */
+/* d inverted where v falls with it: larger ones have larger results. */
 static bool exceeds(const line *l, int64_t d) {
-    double v = (double)(d ^ l->turn) * l->factor * l->scale + l->b;
+    double v = (double)(d ^ l->invert) * l->factor * l->scale + l->b;
     v = (double)(float)v;
     if (l->relu && v < 0) v = 0;
     return l->sign ? !(v < 0) : v > l->threshold;
@@ -106,8 +106,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
         line l = { .factor = of[W].f[k] * unit, .scale = 1, .relu = a->relu, .sign = !of[Y].f };
         if (of[SCALE].f) l.scale = of[SCALE].f[k];
         if (of[B].f) l.b = of[B].f[k];
-        l.turn = l.factor * l.scale < 0 ? -1 : 0;
-        r->out[0].i[k] = l.turn;
+        l.invert = l.factor * l.scale < 0 ? -1 : 0;
+        r->out[0].i[k] = l.invert;
         for (int t = 0; t + 1 < basis.levels; t++) {
             l.threshold = basis.threshold[t];
             r->out[0].i[(t + 1) * K + k] = least(&l, a->reach);

@@ -59,8 +59,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t size = x->d[x->n - 1], count = fac_dims_count(&r->out[0].type.dims);
     double *m = fac_alloc((size_t)(size * size) + 1, sizeof *m);
     if (!m)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a matrix of %lld x %lld", (long long)size,
-                         (long long)size);
+        return fac_raise_memory(err, "a matrix of %lld x %lld", (long long)size, (long long)size);
     for (int64_t k = 0; k < count; k++) {
         memcpy(m, r->in[0].f + k * size * size, (size_t)(size * size) * sizeof *m);
         r->out[0].f[k] = determinant(m, size);

@@ -50,7 +50,7 @@ static fac_status put(const attrs *a, const fac_image *image, fac_tensor **out, 
     const int channels = channels_of(a);
     const size_t pixels = (size_t)image->width * (size_t)image->height;
     uint8_t *all = fac_alloc(pixels * (size_t)channels + 1, 1);
-    if (!all) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu pixels", pixels);
+    if (!all) return fac_raise_memory(err, "%zu pixels", pixels);
     for (size_t k = 0; k < pixels; k++)
         put_pixel(a->pixels, image->rgb + 3 * k, all + (size_t)channels * k);
     fac_status status =

@@ -56,8 +56,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t size = x->d[x->n - 1], all = fac_dims_count(x), width = 2 * size;
     double *m = fac_alloc((size_t)(size * width) + 1, sizeof *m);
     if (!m)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a matrix of %lld x %lld", (long long)size,
-                         (long long)size);
+        return fac_raise_memory(err, "a matrix of %lld x %lld", (long long)size, (long long)size);
     for (int64_t at = 0; at < all; at += size * size) {
         memset(m, 0, (size_t)(size * width) * sizeof *m);
         for (int64_t i = 0; i < size; i++) {
@@ -74,8 +73,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 /* -y' dy y' */
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    fac_value *turned = fac_grad_swap(n->out[0]);
-    dx[0] = fac_neg(fac_matmul(fac_matmul(turned, dy[0]), turned));
+    fac_value *transposed = fac_grad_swap(n->out[0]);
+    dx[0] = fac_neg(fac_matmul(fac_matmul(transposed, dy[0]), transposed));
 }
 
 static void cost(const fac_node *n, fac_cost *c) {
@@ -86,7 +85,7 @@ static void cost(const fac_node *n, fac_cost *c) {
     c->other = 0;
 }
 
-/* ---- ONNX has determinants: the inverse is the matrix of cofactors, turned, over that ---- */
+/* ---- ONNX has determinants: the inverse is the matrix of cofactors, transposed, over that ---- */
 
 enum { MOST = 8 }; /* larger ones are refused */
 
@@ -133,11 +132,11 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     fac_onnx_put_int(w, "axis", rank - 2);
     const char *cofactors = fac_onnx_binary(w, "Mul", fac_onnx_unary(w, "Det", all, NULL),
                                             signs(w, size, x->dtype), NULL);
-    const char *turned = fac_onnx_unary(w, "Transpose", cofactors, NULL);
+    const char *transposed = fac_onnx_unary(w, "Transpose", cofactors, NULL);
     fac_onnx_put_ints(w, "perm", rank, order);
     const char *det = fac_onnx_unary(w, "Det", in, NULL);
     det = fac_onnx_binary(w, "Reshape", det, fac_onnx_list(w, rank, over), NULL);
-    return fac_onnx_binary(w, "Div", turned, det, y);
+    return fac_onnx_binary(w, "Div", transposed, det, y);
 }
 
 static const fac_onnx onnx[] = { { "com.microsoft", "Inverse", 1, 0, NULL, NULL, 0 }, { 0 } };

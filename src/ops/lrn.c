@@ -53,10 +53,10 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 }
 
 /* The mean over a window of neighbouring channels (beside the edges: zeros), as an average pool of
- * N,1,C,all others; or that of the window turned around, which is its transpose. */
-static fac_value *neighbours(const fac_node *n, fac_value *v, bool turned) {
+ * N,1,C,all others; or that of the window flipped, which is its transpose. */
+static fac_value *neighbours(const fac_node *n, fac_value *v, bool flipped) {
     int64_t size = ((const attrs *)n->attrs)->size;
-    int64_t before = turned ? size / 2 : (size - 1) / 2;
+    int64_t before = flipped ? size / 2 : (size - 1) / 2;
     fac_pool2d_opts o = { .stride = { 1, 1 },
                           .pad = { before, 0, size - 1 - before, 0 },
                           .count_include_pad = true };

@@ -81,7 +81,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const scale s = { r->in[0].i[0], r->in[1].i[0], r->in[2].i[0], r->in[3].f[0], r->in[4].f[0] };
     const int64_t count = fac_dims_count(&r->out[0].type.dims);
     double *w = fac_alloc((size_t)count + 1, sizeof *w);
-    if (!w) return fac_raise(err, FAC_E_NOMEM, "no memory for %lld weights", (long long)count);
+    if (!w) return fac_raise_memory(err, "%lld weights", (long long)count);
     const fac_status status = triangles(&s, w, err);
     for (int64_t k = 0; k < count; k++) {
         if (r->out[0].f)

@@ -139,7 +139,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     r->out[1].i[0] = rows;
     fac_release(all);
     fac_release(chosen);
-    return room ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %lld boxes", (long long)n);
+    return room ? FAC_OK : fac_raise_memory(err, "%lld boxes", (long long)n);
 }
 
 /* ---- ONNX ---- */

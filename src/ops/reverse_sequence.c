@@ -12,7 +12,8 @@ typedef struct attrs {
 static const fac_attr table[] = { { "batch_axis", FAC_A_INT, offsetof(attrs, batch_axis), 0, 0,
                                     -FAC_DIMS, FAC_DIMS - 1, NULL, "of the sequences" },
                                   { "time_axis", FAC_A_INT, offsetof(attrs, time_axis), 0, 0,
-                                    -FAC_DIMS, FAC_DIMS - 1, NULL, "along which they are turned" },
+                                    -FAC_DIMS, FAC_DIMS - 1, NULL,
+                                    "along which they are reversed" },
                                   { 0 } };
 static const fac_port in[] = { { "x", FAC_ANY, 0 }, { "lengths", FAC_INTS, 0 }, { 0 } };
 
@@ -71,8 +72,8 @@ static void expand(const fac_node *n, fac_value *out[]) {
     fac_value *size = fac_gather(fac_shape_of(x), fac_number(n->graph, FAC_I64, time), 0);
     fac_value *t = along(x, fac_arange(zero, size, one), time);
     fac_value *length = fac_min(along(x, fac_cast(n->in[1], FAC_I64), batch), size);
-    fac_value *turned = fac_sub(fac_sub(length, one), t);
-    fac_value *index = fac_where(fac_less(t, length), turned, t);
+    fac_value *reversed = fac_sub(fac_sub(length, one), t);
+    fac_value *index = fac_where(fac_less(t, length), reversed, t);
     out[0] = fac_gather_elements(x, fac_expand_to(index, fac_shape_of(x)), time);
 }
 

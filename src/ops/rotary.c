@@ -64,7 +64,7 @@ static bool infer(fac_node *n) {
     if (!alike)
         return fac_fail(n, FAC_E_SHAPE,
                         "cos and sin must be P,W with positions, else B,S,W, with W "
-                        "half of what is turned of a head");
+                        "half of what is rotated of a head");
     if (width >= 0 && c->d[c->n - 1] >= 0 && c->d[c->n - 1] != width / 2)
         return fac_fail(n, FAC_E_SHAPE, "cos has %lld columns for a width of %lld",
                         (long long)c->d[c->n - 1], (long long)width);
@@ -78,7 +78,7 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-/* width: a symbol where all of a head of open size is turned. */
+/* width: a symbol where all of a head of open size is rotated. */
 static fac_value *part(fac_value *x, int64_t width, bool interleaved, int which) {
     fac_value *halves[2];
     if (interleaved) return fac_slice(x, 3, which, width < 0 ? INT64_MAX : width, 2);

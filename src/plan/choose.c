@@ -153,7 +153,7 @@ const fac_solver *fac_choose(const fac_plan *plan, fac_problem *p, const fac_lay
     fac_operand few[2 * OPERANDS], *many = NULL;
     size_t n = (size_t)p->nin + (size_t)p->nout;
     if (n > OPERANDS && !(many = fac_alloc(2 * n, sizeof *many))) {
-        fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", n);
+        fac_raise_memory(err, "%zu operands", n);
         return NULL;
     }
     fac_operand *const trials = many ? many : few;

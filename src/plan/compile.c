@@ -44,8 +44,7 @@ static fac_status slice(fac_plan *p, const fac_graph *original, const bool *stee
         if (steers[i]) return FAC_OK;
     if (p->observed || p->only || !fac_in_sight(p->device)) return FAC_OK;
     int64_t *after = fac_alloc((size_t)p->graph->nodes + 1, sizeof *after);
-    if (!after)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", p->graph->nodes);
+    if (!after) return fac_raise_memory(err, "a graph of %d nodes", p->graph->nodes);
     const int64_t images = fac_batch_slice(p->graph, p->device->near, after);
     fac_graph *g = NULL, *staged = NULL;
     fac_status status = FAC_OK;
@@ -77,8 +76,7 @@ static fac_status route(fac_plan *p, fac_error *err) {
     for (int i = 0; i < p->nsteps; i++)
         n += (size_t)(p->steps[i].problem->nin + p->steps[i].problem->nout);
     int *at = fac_arena_alloc(&p->memory, n + 1, sizeof *at);
-    if (!at)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for the operands of %d steps", p->nsteps);
+    if (!at) return fac_raise_memory(err, "the operands of %d steps", p->nsteps);
     for (int i = 0; i < p->nsteps; i++) {
         fac_step *s = &p->steps[i];
         s->route = at;

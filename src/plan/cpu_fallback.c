@@ -97,7 +97,7 @@ typedef struct job {
 
 static fac_status host_memory(fac_span *s, size_t bytes, fac_error *err) {
     s->memory = fac_alloc_aligned(bytes ? bytes : 1);
-    return s->memory ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes", bytes);
+    return s->memory ? FAC_OK : fac_raise_memory(err, "%zu bytes", bytes);
 }
 
 /* Input i in the layout, or the packed form, that the cpu's solver reads. */
@@ -164,7 +164,7 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     const plan *r = arg;
     const int n = r->problem.nin + r->problem.nout;
     fac_span scratch = { 0 }, *host = fac_alloc((size_t)n + 1, sizeof *host);
-    if (!host) return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n);
+    if (!host) return fac_raise_memory(err, "%d operands", n);
     const job j = { r, d, host, err };
     fac_status status = work(&j, in, out, &scratch);
     for (int i = 0; i < n; i++) fac_release_aligned(host[i].memory);

@@ -51,8 +51,7 @@ static bool accept_as_used(void *self, const fac_node *n) {
 
 /* Replaces plan->graph by the result of a pass. */
 static fac_status take(fac_plan *plan, fac_graph *next, fac_error *err) {
-    if (!next)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", plan->graph->nodes);
+    if (!next) return fac_raise_memory(err, "a graph of %d nodes", plan->graph->nodes);
     if (next != plan->graph) fac_graph_retire(plan->graph, next);
     plan->graph = next;
     next->passing = true;

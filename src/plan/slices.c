@@ -152,8 +152,7 @@ fac_status fac_batch_cut(const fac_graph *original, const fac_graph *whole, fac_
     const size_t n = original->ninputs;
     fac_tensor **part = fac_alloc(n + 1, sizeof *part);
     bool *steers = fac_alloc(n + 1, sizeof *steers);
-    fac_status status =
-        part && steers ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu inputs", n);
+    fac_status status = part && steers ? FAC_OK : fac_raise_memory(err, "%zu inputs", n);
     fac_graph *g = NULL;
     for (size_t i = 0; i < n && !status; i++) {
         fac_type type = fac_tensor_type(in[i]);

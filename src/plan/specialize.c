@@ -78,7 +78,7 @@ fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *co
                           fac_error *err) {
     bind b = { g, steers, in, fac_alloc(g->nsymbols + 1, sizeof *b.symbols), err, FAC_OK };
     if (!b.symbols) {
-        fac_raise(err, FAC_E_NOMEM, "no memory for %zu symbols", g->nsymbols);
+        fac_raise_memory(err, "%zu symbols", g->nsymbols);
         return NULL;
     }
     for (size_t k = 0; k < g->nsymbols; k++) b.symbols[k] = -1;
@@ -87,7 +87,7 @@ fac_graph *fac_specialize(const fac_graph *g, const bool *steers, fac_tensor *co
     if (!b.status) {
         to = fac_graph_rebuild(g, &(fac_rebuild){ .self = &b, .leaf = leaf }, NULL);
         if (!to)
-            fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
+            fac_raise_memory(err, "a graph of %d nodes", g->nodes);
         else if (b.status || fac_graph_check(to, err)) {
             fac_graph_free(to);
             to = NULL;

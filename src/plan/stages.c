@@ -99,8 +99,7 @@ fac_status fac_stages_begin(fac_scheduler *s) {
     int count = 1;
     for (const fac_node *n = p->graph->first; n; n = n->next) count += fac_gathers(n);
     p->stages = fac_arena_alloc(&p->memory, (size_t)count, sizeof *p->stages);
-    if (!p->stages)
-        return fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan of %d stages", count);
+    if (!p->stages) return fac_raise_memory(s->err, "a plan of %d stages", count);
     s->runs = p->slices;
     for (const fac_node *n = p->graph->last; n;
          n = n->prev) /* the last one runs once for each slice of the batch */

@@ -9,7 +9,7 @@
 int fac_root_new(fac_scheduler *s, fac_root root) {
     fac_plan *p = s->plan;
     if (!fac_reserve(&p->roots, &p->room_roots, (size_t)p->nroots + 1, sizeof *p->roots)) {
-        fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan of %d roots", p->nroots);
+        fac_raise_memory(s->err, "a plan of %d roots", p->nroots);
         return -1;
     }
     root.first = root.last = s->now;
@@ -44,7 +44,7 @@ int fac_item_root(fac_scheduler *s, fac_item item) {
                              &item.value->type.dims))
             return i - 1;
     if (!fac_reserve(&p->items, &p->room_items, (size_t)p->nitems + 1, sizeof *p->items)) {
-        fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan of %d prepared values", p->nitems);
+        fac_raise_memory(s->err, "a plan of %d prepared values", p->nitems);
         return -1;
     }
     item.before = item.solver ? 0 : *last;
@@ -80,7 +80,7 @@ fac_step *fac_step_new(fac_scheduler *s, fac_problem *problem, const fac_solver 
     fac_slot *slots = fac_arena_alloc(&p->memory, n + 1, sizeof *slots);
     if (!slots ||
         !fac_reserve(&p->steps, &p->room_steps, (size_t)p->nsteps + 1, sizeof *p->steps)) {
-        fac_raise(s->err, FAC_E_NOMEM, "no memory for a plan of %d steps", p->nsteps);
+        fac_raise_memory(s->err, "a plan of %d steps", p->nsteps);
         return NULL;
     }
     fac_step *step = &p->steps[p->nsteps];

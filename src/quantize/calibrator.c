@@ -38,10 +38,6 @@ bool fac_integers_known(const char *scheme, bool *calibrates) {
     return row != NULL;
 }
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for a quantized model");
-}
-
 /* ---- the model, with a name for every value ---- */
 
 static fac_status name_values(fac_calibrator *c, fac_error *err) {
@@ -52,9 +48,10 @@ static fac_status name_values(fac_calibrator *c, fac_error *err) {
             const char *fresh =
                 v->name ? v->name
                         : fac_graph_fresh(c->model, fac_node_label(n, label, sizeof label));
-            if (!fresh) return no_memory(err);
+            if (!fresh) return fac_raise_memory(err, "a quantized model");
             if (!v->name) fac_value_name_set(v, fresh);
-            if (v->name && !fac_table_put(&c->values, v->name, v)) return no_memory(err);
+            if (v->name && !fac_table_put(&c->values, v->name, v))
+                return fac_raise_memory(err, "a quantized model");
         }
     return fac_graph_check(c->model, err);
 }
@@ -93,14 +90,17 @@ static bool kept_by(const fac_node *n, const fac_integers *how, bool *matched) {
 
 static fac_status add_layer(fac_calibrator *c, const fac_node *n, bool kept, fac_error *err) {
     char label[256];
+    bool few = false;
+    if (!c->row->refits) FAC_TRY(fac_leveled_layer(n, &few, err));
     const char *name = fac_arena_text(&c->memory, fac_node_label(n, label, sizeof label));
     const double bytes = (double)fac_type_bytes(&n->in[1]->type);
-    if (!name) return no_memory(err);
+    if (!name) return fac_raise_memory(err, "a quantized model");
     c->layers[c->nlayers++] = (fac_integer_work){ .node = n,
                                                   .seen = seen_of(n->out[0]),
                                                   .is = { .name = name,
                                                           .op = n->op->name,
-                                                          .kept = kept || !c->row->takes(n),
+                                                          .kept = kept || few || !c->row->takes(n),
+                                                          .few_bits = few,
                                                           .bytes = bytes,
                                                           .bytes_before = bytes,
                                                           .weight_sqnr = INFINITY,
@@ -111,7 +111,7 @@ static fac_status add_layer(fac_calibrator *c, const fac_node *n, bool kept, fac
 static fac_status gather(fac_calibrator *c, const fac_integers *how, bool *matched,
                          fac_error *err) {
     c->layers = fac_alloc((size_t)c->model->nodes + 1, sizeof *c->layers);
-    if (!c->layers) return no_memory(err);
+    if (!c->layers) return fac_raise_memory(err, "a quantized model");
     int taken = 0;
     for (fac_node *n = c->model->first; n; n = n->next) {
         const bool kept = kept_by(n, how, matched);
@@ -165,7 +165,7 @@ static fac_status keep_sample(fac_calibrator *c, fac_tensor *const in[], fac_err
     const size_t n = c->model->ninputs;
     if (c->samples == FAC_KEPT_SAMPLES) return FAC_OK;
     fac_tensor **to = fac_alloc(n + 1, sizeof *to);
-    if (!to) return no_memory(err);
+    if (!to) return fac_raise_memory(err, "a quantized model");
     for (size_t i = 0; i < n; i++) to[i] = in[i] ? fac_tensor_retain(in[i]) : NULL;
     c->sample[c->samples++] = to;
     return FAC_OK;
@@ -174,7 +174,7 @@ static fac_status keep_sample(fac_calibrator *c, fac_tensor *const in[], fac_err
 fac_status fac_integers_run(fac_program *p, size_t outputs, fac_tensor *const in[],
                             fac_error *err) {
     fac_tensor **out = fac_alloc(outputs + 1, sizeof *out);
-    if (!out) return fac_raise(err, FAC_E_NOMEM, "no memory for the results of a sample");
+    if (!out) return fac_raise_memory(err, "the results of a sample");
     const fac_status status = fac_program_run(p, in, out, err);
     for (size_t i = 0; i < outputs; i++) fac_tensor_free(out[i]);
     fac_release(out);
@@ -223,20 +223,20 @@ static fac_status widened(fac_graph **g, fac_error *err) {
 static fac_status begin(fac_calibrator *c, const fac_graph *model, const fac_integers *how,
                         fac_error *err) {
     fac_graph *quiet = fac_graph_inference(model);
-    if (!quiet) return no_memory(err);
+    if (!quiet) return fac_raise_memory(err, "a quantized model");
     fac_status status = widened(&quiet, err);
     if (!status) status = fac_graph_simplified(quiet, &c->model, err);
     fac_graph_free(quiet);
     if (status) return status;
     FAC_TRY(name_values(c, err));
     bool *matched = fac_alloc((size_t)how->nkeep + 1, sizeof *matched);
-    if (!matched) return no_memory(err);
+    if (!matched) return fac_raise_memory(err, "a quantized model");
     for (fac_node *n = c->model->first; n; n = n->next) n->mark = NULL;
     const fac_status found = gather(c, how, matched, err);
     fac_release(matched);
     if (found) return found;
     c->slots = fac_alloc((size_t)c->model->ids + 1, sizeof *c->slots);
-    if (!c->slots) return no_memory(err);
+    if (!c->slots) return fac_raise_memory(err, "a quantized model");
     fac_lq_bits(how->scheme, &c->weight_bits, &c->input_bits);
     if (c->row->plan) c->row->plan(c);
     return c->wrong.status ? fac_raise(err, c->wrong.status, "%s", c->wrong.text) : FAC_OK;
@@ -273,12 +273,13 @@ fac_status fac_calibrator_new(const fac_graph *model, fac_device *device, const 
     FAC_TRY(fac_graph_usable(model, "fac_calibrator_new", err));
     FAC_TRY(check(how, &row, err));
     fac_calibrator *c = fac_alloc(1, sizeof *c);
-    if (!c) return no_memory(err);
+    if (!c) return fac_raise_memory(err, "a quantized model");
     c->device = device;
     c->row = row;
     c->how = *how;
     c->how.scheme = fac_arena_text(&c->memory, how->scheme);
-    const fac_status status = c->how.scheme ? begin(c, model, how, err) : no_memory(err);
+    const fac_status status =
+        c->how.scheme ? begin(c, model, how, err) : fac_raise_memory(err, "a quantized model");
     if (status)
         fac_calibrator_free(c);
     else
@@ -332,7 +333,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (to->error.status || b->c->wrong.status) return false;
     fac_value **with = fac_alloc((size_t)n->nin + 9, sizeof *with);
     if (!with) {
-        no_memory(&b->c->wrong);
+        fac_raise_memory(&b->c->wrong, "a quantized model");
         return false;
     }
     for (int i = 0; i < n->nin; i++) with[i] = input_of(b, n->in[i], in[i]);
@@ -370,10 +371,10 @@ fac_status fac_calibrator_finish(fac_calibrator *c, fac_graph **out, fac_error *
                          c->how.scheme);
     drop_unseen(c);
     build b = { c, fac_alloc((size_t)c->model->ids + 1, sizeof *b.opened) };
-    if (!b.opened) return no_memory(err);
+    if (!b.opened) return fac_raise_memory(err, "a quantized model");
     fac_graph *g = fac_graph_rebuild(c->model, &(fac_rebuild){ .self = &b, .visit = visit }, NULL);
     fac_release(b.opened);
-    fac_status status = g ? fac_graph_check(g, err) : no_memory(err);
+    fac_status status = g ? fac_graph_check(g, err) : fac_raise_memory(err, "a quantized model");
     if (!status && c->wrong.status) status = fac_raise(err, c->wrong.status, "%s", c->wrong.text);
     if (!status) status = fac_integers_measure(c, g, err);
     if (status)

@@ -25,6 +25,14 @@ bool fac_leveled_of(const fac_node *n, fac_leveled *to);
 /* The levels of filter c, as the numbers of `by` say (NULL of signs). */
 void fac_leveled_levels(const fac_leveled *l, const double *by, int64_t c, bool single,
                         fac_basis *to);
+/* ---- leveled_weights.c: weights that have levels of a basis without a quantizer ---- */
+enum { FAC_LEVELED_WEIGHT_BITS = 3 };
+typedef struct fac_rows fac_rows;
+/* The fewest bits of levels +-v_j for each row, and the v_j: [bits][rows]; 0: there are more. */
+int fac_leveled_bits(const fac_rows *w, float *basis);
+/* Whether both the weight of a layer and what it reads have few levels. */
+fac_status fac_leveled_layer(const fac_node *n, bool *is, fac_error *err);
+
 /* Whether results depend on v: not those that only gradients go to. */
 bool *fac_leveled_live(const fac_graph *g);
 #endif

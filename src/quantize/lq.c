@@ -118,7 +118,7 @@ static double fit(const numbers *x, double most, const wanted *w, float to[], in
 
 static fac_status fit_rows(const fac_rows *w, int bits, float *to, double *sqnr, fac_error *err) {
     double *row = fac_alloc((size_t)w->terms + 1, sizeof *row), signal = 0, error = 0;
-    if (!row) return fac_raise(err, FAC_E_NOMEM, "no memory for a row of weights");
+    if (!row) return fac_raise_memory(err, "a row of weights");
     for (int64_t r = 0; r < w->rows; r++) {
         double most = 0;
         for (int64_t k = 0; k < w->terms; k++) {
@@ -172,7 +172,7 @@ static fac_value *weight(fac_calibrator *c, fac_integer_work *l, fac_graph *to, 
 static fac_status fit_tally(const fac_tally *t, const wanted *w, float *to, fac_error *err) {
     const double most = fac_tally_stats(t).max, step = most / CELLS;
     double *x = fac_alloc(2 * CELLS, sizeof *x);
-    if (!x) return fac_raise(err, FAC_E_NOMEM, "no memory for a histogram");
+    if (!x) return fac_raise_memory(err, "a histogram");
     fac_tally_histogram(t, 0, most, CELLS, x + CELLS);
     for (int k = 0; k < CELLS; k++) x[k] = (k + 0.5) * step;
     fit(&(numbers){ x, x + CELLS, CELLS }, most, w, to, 1);
@@ -268,6 +268,7 @@ const fac_scheme_row fac_scheme_lq = {
     .about = "W and A bits, 1 to 4 (A 32: floats), learned levels; train --quantize loses less",
     .fits = fits,
     .calibrates = true,
+    .refits = true,
     .takes = takes,
     .plan = plan,
     .put = put,

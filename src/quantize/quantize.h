@@ -5,6 +5,7 @@
 #include "facula/program.h"
 #include "facula/quantize.h"
 #include "graph/graph_internal.h"
+#include "quantize/leveled.h"
 
 /* What a value becomes: bytes, in a few cases with the scale of another value. */
 typedef struct fac_slot {
@@ -54,6 +55,7 @@ struct fac_scheme_row {
     /* Whether the row has a scheme of this name; NULL: its own name alone. */
     bool (*fits)(const char *scheme);
     bool calibrates;
+    bool refits; /* layers of few bits, which other schemes leave as they are */
     /* Whether it has a form of such a node. */
     bool (*takes)(const fac_node *n);
     /* Which values become bytes, or are counted; may be NULL.  May leave c->wrong. */
@@ -86,11 +88,11 @@ double fac_entropy_limit(const fac_tally *t);
 
 /* A weight as rows, one for each output channel: element k of row r is
  * at[r row_step + k term_step].  `tensor` holds it as f32. */
-typedef struct fac_rows {
+struct fac_rows {
     fac_tensor *tensor;
     const float *at;
     int64_t rows, terms, row_step, term_step;
-} fac_rows;
+};
 
 /* Whether a node multiplies by a constant weight of f32, input 1, that can be seen as rows. */
 bool fac_is_weighted(const fac_node *n);

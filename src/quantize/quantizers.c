@@ -31,8 +31,6 @@ struct fac_quantizers {
     fac_arena memory;
 };
 
-static fac_status no_memory(fac_error *err) { return fac_raise_memory(err, "counts of levels"); }
-
 /* ---- which there are ---- */
 
 static bool is_stored(const fac_value *v) { return !v || v->tensor; }
@@ -53,10 +51,10 @@ static fac_status name_of(fac_quantizers *q, row *r, fac_error *err) {
     char label[256];
     const fac_node *reader = reader_of(r->node);
     const char *module = fac_module_path(&q->memory, reader);
-    if (!module) return no_memory(err);
+    if (!module) return fac_raise_memory(err, "counts of levels");
     if (!*module) module = fac_arena_text(&q->memory, fac_node_label(reader, label, sizeof label));
     r->is.layer = module;
-    return module ? FAC_OK : no_memory(err);
+    return module ? FAC_OK : fac_raise_memory(err, "counts of levels");
 }
 
 static fac_status add_row(fac_quantizers *q, const fac_node *n, const fac_leveled *of,
@@ -76,7 +74,7 @@ static fac_status gather(fac_quantizers *q, fac_error *err) {
     fac_status status = FAC_OK;
     q->rows = fac_alloc((size_t)q->graph->nodes + 1, sizeof *q->rows);
     bool *live = fac_leveled_live(q->graph);
-    if (!q->rows || !live) status = no_memory(err);
+    if (!q->rows || !live) status = fac_raise_memory(err, "counts of levels");
     for (const fac_node *n = q->graph->first; n && !status; n = n->next)
         if (live[n->out[0]->id] && fac_leveled_of(n, &of)) status = add_row(q, n, &of, err);
     fac_release(live);
@@ -227,7 +225,7 @@ static fac_status with_outputs(fac_quantizers *q, fac_error *err) {
         const fac_value *const of[] = { r->of.x, r->of.by };
         for (int k = 0; k < 2 && is_computed(r) && of[k]; k++) {
             const char *name = fac_arena_print(&q->memory, "quantizer.%d.%d", i, k);
-            if (!name) return no_memory(err);
+            if (!name) return fac_raise_memory(err, "counts of levels");
             fac_output(g, name, (fac_value *)(uintptr_t)of[k]);
         }
     }
@@ -236,7 +234,7 @@ static fac_status with_outputs(fac_quantizers *q, fac_error *err) {
 
 static fac_status open(fac_quantizers *q, const fac_graph *model, fac_error *err) {
     q->graph = fac_graph_inference(model);
-    if (!q->graph) return no_memory(err);
+    if (!q->graph) return fac_raise_memory(err, "counts of levels");
     FAC_TRY(gather(q, err));
     for (int i = 0; i < q->n; i++) {
         row *r = &q->rows[i];
@@ -254,7 +252,7 @@ fac_status fac_quantizers_new(const fac_graph *model, fac_device *device, fac_qu
     if (!err) err = &own;
     FAC_TRY(fac_graph_usable(model, "fac_quantizers_new", err));
     fac_quantizers *q = fac_alloc(1, sizeof *q);
-    if (!q) return no_memory(err);
+    if (!q) return fac_raise_memory(err, "counts of levels");
     q->device = device;
     const fac_status status = open(q, model, err);
     if (status)
@@ -284,7 +282,7 @@ fac_status fac_quantizers_add(fac_quantizers *q, fac_tensor *const in[], fac_err
     const size_t outputs = 2 * (size_t)q->computed;
     if (!outputs) return FAC_OK;
     fac_tensor **out = fac_alloc(outputs, sizeof *out);
-    if (!out) return no_memory(err);
+    if (!out) return fac_raise_memory(err, "counts of levels");
     const fac_status status = run(q, in, out, err);
     for (size_t i = 0; i < outputs; i++) fac_tensor_free(out[i]);
     fac_release(out);

@@ -85,7 +85,7 @@ static void plan(fac_calibrator *c) {
 static fac_status smallest_scales(const float *bias, int64_t n, double x, double **out,
                                   fac_error *err) {
     *out = fac_alloc((size_t)n + 1, sizeof **out);
-    if (!*out) return fac_raise(err, FAC_E_NOMEM, "no memory for scales of weights");
+    if (!*out) return fac_raise_memory(err, "scales of weights");
     for (int64_t k = 0; k < n; k++) (*out)[k] = fabs((double)bias[k]) / x / 1073741824.0;
     return FAC_OK;
 }

@@ -80,7 +80,7 @@ static fac_status run_ref(const fac_node *n, const fac_host *in, const fac_host 
     fac_array few[FEW], *a = few;
     size_t need = (size_t)n->nports + (size_t)n->nout;
     if (need > FEW && !(a = fac_alloc(need, sizeof *a)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", need);
+        return fac_raise_memory(err, "%zu operands", need);
     fac_status status = FAC_OK;
     const bool texts = n->op->is & FAC_OP_TEXTS;
     for (int i = 0; i < n->nports; i++) {
@@ -137,7 +137,7 @@ static fac_status run_move(const fac_node *n, const fac_host *in, const fac_host
                            bool dry, fac_error *err) {
     fac_array few[FEW], *a = few;
     if (n->nports > FEW && !(a = fac_alloc((size_t)n->nports, sizeof *a)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nports);
+        return fac_raise_memory(err, "%d operands", n->nports);
     for (int i = 0; i < n->nports; i++) {
         a[i] = array_of(s, &in[i], fac_port_flags(n, i) & (FAC_INDEX | FAC_HOST), !dry, false, err);
         a[i].type.dims = units(&in[i].type);
@@ -193,7 +193,7 @@ static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_hos
     fac_host *at = take(s, g->ids, sizeof *at), nothing = { 0 };
     fac_host *dry_at = NULL;
     if (dry && !(at = dry_at = fac_alloc(g->ids, sizeof *at)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a body of %u values", g->ids);
+        return fac_raise_memory(err, "a body of %u values", g->ids);
     memset(at, 0, g->ids * sizeof *at);
     for (size_t i = 0; i < g->ninputs; i++) at[g->inputs[i]->id] = in[i];
     for (size_t i = 0; i < g->nconsts; i++) {
@@ -212,7 +212,7 @@ static fac_status run_body(const fac_graph *g, const fac_host *in, const fac_hos
         fac_host few[FEW], *h = few;
         size_t need = (size_t)n->nin + (size_t)n->nout;
         if (need > FEW && !(h = fac_alloc(need, sizeof *h))) {
-            status = fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", need);
+            status = fac_raise_memory(err, "%zu operands", need);
             break;
         }
         for (int i = 0; i < n->nin; i++) h[i] = n->in[i] ? at[n->in[i]->id] : nothing;
@@ -334,7 +334,7 @@ fac_status fac_ref_graph(const fac_graph *g, const fac_host *in, const fac_host 
     scratch dry = { NULL, 0, false };
     FAC_TRY(run_body(g, in, out, &dry, true, err));
     char *memory = dry.overflow ? NULL : fac_alloc_aligned(dry.used);
-    if (!memory) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of values", dry.used);
+    if (!memory) return fac_raise_memory(err, "%zu bytes of values", dry.used);
     scratch s = { memory, 0, false };
     fac_status status = run_body(g, in, out, &s, false, err);
     fac_release_aligned(memory);

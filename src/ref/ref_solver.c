@@ -63,7 +63,7 @@ static fac_status run(const void *plan, fac_device *d, const fac_span *in, const
     fac_host few[2 * FEW], *h = few;
     size_t n = (size_t)p->nin + (size_t)p->nout;
     if (n > 2 * FEW && !(h = fac_alloc(n, sizeof *h)))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", n);
+        return fac_raise_memory(err, "%zu operands", n);
     char *scratch = (char *)work.memory + work.at;
     hosts_of(p, h, h + p->nin);
     for (int i = 0; i < p->nin; i++) {

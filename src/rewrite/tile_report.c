@@ -20,7 +20,7 @@ fac_tile_row *fac_tile_report(fac_tiler *t, const fac_node *n, const fac_tile_si
     fac_tiling *r = t->report;
     char label[256];
     if (!fac_reserve(&r->rows, &r->room, r->n + 1, sizeof *r->rows)) {
-        t->status = fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu products", r->n);
+        t->status = fac_raise_memory(t->err, "%zu products", r->n);
         return NULL;
     }
     fac_tile_row *row = &r->rows[r->n++];

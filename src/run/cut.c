@@ -329,7 +329,7 @@ fac_status fac_cut_run(const fac_cut *c, fac_tensor *const in[], fac_tensor *out
                ***made = fac_alloc((size_t)c->nflows + 1, sizeof *made);
     fac_status status = FAC_OK;
     if (!all || !made)
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for %zu values", tensors);
+        status = fac_raise_memory(err, "%zu values", tensors);
     else {
         running r = { c, in, all, made, all + tensors, within, err };
         for (int k = 0; k < c->nflows; k++) {

@@ -22,7 +22,7 @@ fac_status fac_frame_new(const fac_plan *plan, fac_frame **out, fac_error *err) 
                         : fac_alloc((size_t)plan->nroots + 1, sizeof *f->params);
     }
     if (!f || !f->roots || !f->spans || !f->seconds || (!f->params && !fac_in_sight(plan->device)))
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a run of %d steps", plan->nsteps);
+        status = fac_raise_memory(err, "a run of %d steps", plan->nsteps);
     if (!status && plan->arena_bytes) {
         status = fac_device_hold(plan->device, FAC_HOLD_ARENAS, plan->arena_bytes, &f->arena, err);
         if (status)

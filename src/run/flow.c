@@ -87,7 +87,7 @@ static fac_status add_row(rows *r, fac_tensor *row, fac_error *err) {
         return put_row(r, r->n++, row, err);
     }
     if (!fac_reserve(&r->kept, &r->room, r->n + 1, sizeof *r->kept))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu iterations", r->n + 1);
+        return fac_raise_memory(err, "%zu iterations", r->n + 1);
     r->kept[r->n++] = fac_tensor_retain(row);
     return FAC_OK;
 }

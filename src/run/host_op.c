@@ -23,7 +23,7 @@ static fac_status bring(const fac_node *n, fac_tensor *const in[], fac_tensor *t
 fac_status fac_host_op_run(const fac_node *n, fac_tensor *const in[], fac_tensor *out[],
                            fac_error *err) {
     fac_tensor **all = fac_alloc(2 * (size_t)n->nin + 1, sizeof *all), **own = all + n->nin;
-    if (!all) return fac_raise(err, FAC_E_NOMEM, "no memory for %d operands", n->nin);
+    if (!all) return fac_raise_memory(err, "%d operands", n->nin);
     fac_status status = bring(n, in, all, own, err);
     if (!status) status = n->op->host(n, all, out, err);
     for (int i = 0; i < n->nin; i++) fac_tensor_free(own[i]);

@@ -41,7 +41,7 @@ static fac_status copy_in(fac_device *d, fac_tensor *t, const fac_span *there, f
     const void *data = fac_tensor_contiguous(t) ? fac_tensor_data(t) : NULL;
     if (data) return d->backend->write(d, l->span, data, bytes, err);
     void *host = fac_alloc(some(bytes), 1);
-    if (!host) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes", bytes);
+    if (!host) return fac_raise_memory(err, "%zu bytes", bytes);
     fac_status status = fac_tensor_read(t, host, bytes, err);
     if (!status) status = d->backend->write(d, l->span, host, bytes, err);
     fac_release(host);
@@ -114,7 +114,7 @@ static fac_status deliver(fac_device *d, const fac_loan *l, fac_error *err) {
     const fac_type type = fac_tensor_type(l->to);
     const size_t bytes = fac_type_bytes(&type);
     void *host = fac_alloc(some(bytes), 1);
-    if (!host) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes", bytes);
+    if (!host) return fac_raise_memory(err, "%zu bytes", bytes);
     fac_status status = d->backend->read(d, l->span, host, bytes, err);
     if (!status) status = fac_tensor_write(l->to, host, bytes, err);
     fac_release(host);

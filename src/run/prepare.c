@@ -70,7 +70,7 @@ static fac_status compute(early *e, const fac_node *n) {
     const size_t count = (size_t)n->nin + (size_t)n->nout;
     fac_host few[FEW] = { 0 }, *all = few;
     if (count > FEW && !(all = fac_alloc(count, sizeof *all)))
-        return fac_raise(e->err, FAC_E_NOMEM, "no memory for %zu operands", count);
+        return fac_raise_memory(e->err, "%zu operands", count);
     const fac_status status = compute_with(e, n, all, all + n->nin);
     if (all != few) fac_release(all);
     return status;
@@ -162,7 +162,7 @@ static fac_status fill(early *e, const fac_item *item, fac_pack *pack) {
         return FAC_OK;
     }
     void *staging = fac_alloc(item->bytes, 1);
-    if (!staging) return fac_raise(e->err, FAC_E_NOMEM, "no memory for %zu bytes", item->bytes);
+    if (!staging) return fac_raise_memory(e->err, "%zu bytes", item->bytes);
     fac_copy_layout(&item->value->type, from, &plain, staging, &item->layout);
     fac_status status = d->backend->write(d, to, staging, item->bytes, e->err);
     fac_release(staging);

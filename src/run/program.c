@@ -224,7 +224,7 @@ static fac_status arrays(const fac_program *p, run *r, fac_error *err) {
     r->loans = r->few_loans;
     if (n > FEW) {
         if (!(r->many = fac_alloc(n, sizeof *r->in + sizeof *r->from + sizeof *r->loans)))
-            return fac_raise(err, FAC_E_NOMEM, "no memory for %zu operands", n);
+            return fac_raise_memory(err, "%zu operands", n);
         r->loans = r->many;
         r->from = (fac_span *)(r->loans + n);
         r->in = (fac_tensor **)(r->from + n);
@@ -383,7 +383,7 @@ fac_status fac_eval(fac_value *v, fac_device *device, fac_tensor **out, fac_erro
     fac_program *p = NULL;
     fac_tensor *result = NULL;
     only = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = true }, &map);
-    if (!only) return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
+    if (!only) return fac_raise_memory(err, "a graph of %d nodes", g->nodes);
     for (size_t i = 0; i < only->noutputs; i++) only->outputs[i].value->roots--;
     only->noutputs = 0;
     for (size_t i = 0; i < only->nparams; i++) {

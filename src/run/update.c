@@ -20,8 +20,7 @@ static fac_status update_here(const fac_plan *plan, const fac_frame *f, fac_erro
     const fac_graph *g = plan->graph;
     const fac_backend *b = plan->device->backend;
     void **to = fac_alloc(2 * g->nparams + 1, sizeof *to), **aside = to ? to + g->nparams : NULL;
-    fac_status status =
-        to ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
+    fac_status status = to ? FAC_OK : fac_raise_memory(err, "%zu updates", g->nparams);
     for (size_t i = 0; i < g->nparams && !status; i++) {
         const fac_slot *slot = &plan->updates[i];
         const fac_type *type = &g->params[i]->type;
@@ -56,8 +55,7 @@ static fac_status update_away(const fac_plan *plan, const fac_frame *f, fac_erro
     const fac_graph *g = plan->graph;
     fac_device *d = plan->device;
     void **aside = fac_alloc(g->nparams + 1, sizeof *aside);
-    fac_status status =
-        aside ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu updates", g->nparams);
+    fac_status status = aside ? FAC_OK : fac_raise_memory(err, "%zu updates", g->nparams);
     for (size_t i = 0; i < g->nparams && !status; i++) {
         const fac_slot *slot = &plan->updates[i];
         const size_t bytes = fac_type_bytes(&g->params[i]->type);

@@ -8,8 +8,7 @@
 #include "tensor/tensor_internal.h"
 
 static fac_status no_memory(const fac_tensor *t, size_t bytes, fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", bytes,
-                     fac_dtype_get(t->type.dtype)->name);
+    return fac_raise_memory(err, "%zu bytes of %s", bytes, fac_dtype_get(t->type.dtype)->name);
 }
 
 /* ---- texts ---- */
@@ -98,7 +97,7 @@ static fac_status own(fac_storage *s, fac_error *err) {
     if (!done) {
         fac_release_aligned(copy);
         fac_arena_free(&texts);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of %zu borrowed bytes", s->bytes);
+        return fac_raise_memory(err, "a copy of %zu borrowed bytes", s->bytes);
     }
     if (s->dtype != FAC_TEXT && s->bytes) memcpy(copy, s->host, s->bytes);
     if (s->release) s->release(s->owner);
@@ -129,7 +128,7 @@ static fac_status write_texts(fac_tensor *t, const void *from, size_t n, fac_err
     if (!copies || !copy_texts(arena, n, copies, from)) {
         fac_release(copies);
         fac_arena_free(&fresh);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu texts", n);
+        return fac_raise_memory(err, "%zu texts", n);
     }
     int64_t plain[FAC_DIMS];
     fac_dims_strides(&t->type.dims, FAC_TEXT, plain);

@@ -113,7 +113,7 @@ static fac_status print_all(fac_dtype dtype, const char *from, char **texts, fac
         else
             snprintf(text, sizeof text, "%lld", (long long)i);
         texts[k] = fac_arena_text(arena, text);
-        if (!texts[k]) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu texts", n);
+        if (!texts[k]) return fac_raise_memory(err, "%zu texts", n);
     }
     return FAC_OK;
 }

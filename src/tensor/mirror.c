@@ -70,8 +70,7 @@ static fac_status own_memory(fac_storage *s, fac_error *err) {
     if (s->host && (!s->borrowed || s->lent)) return FAC_OK;
     void *host = fac_alloc_aligned(room(s));
     if (!host)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", s->bytes,
-                         fac_dtype_get(s->dtype)->name);
+        return fac_raise_memory(err, "%zu bytes of %s", s->bytes, fac_dtype_get(s->dtype)->name);
     if (s->borrowed && s->release) s->release(s->owner);
     s->borrowed = false;
     s->host = s->memory = host;

@@ -121,10 +121,10 @@ static fac_status parse_header(cursor c, header *h, fac_error *err) {
 
 /* The strides of NumPy's other order: the first index is the fastest. */
 static void column_major(const fac_dims *dims, int64_t strides[FAC_DIMS]) {
-    fac_dims turned = { dims->n, { 0 } };
+    fac_dims reversed = { dims->n, { 0 } };
     int64_t back[FAC_DIMS];
-    for (int k = 0; k < dims->n; k++) turned.d[k] = dims->d[dims->n - 1 - k];
-    fac_dims_strides(&turned, FAC_U8, back);
+    for (int k = 0; k < dims->n; k++) reversed.d[k] = dims->d[dims->n - 1 - k];
+    fac_dims_strides(&reversed, FAC_U8, back);
     for (int k = 0; k < dims->n; k++) strides[k] = back[dims->n - 1 - k];
 }
 
@@ -153,7 +153,7 @@ static fac_status read_texts(const header *h, const fac_section *s, size_t at, f
     }
     if (!fits) {
         fac_tensor_free(t);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %" PRId64 " texts", count);
+        return fac_raise_memory(err, "%" PRId64 " texts", count);
     }
     *out = t;
     return FAC_OK;
@@ -181,9 +181,9 @@ static fac_status elements(const header *h, const fac_section *s, size_t at, fac
                          s->size - at);
     int64_t strides[FAC_DIMS];
     column_major(&h->dims, strides);
-    const int64_t *turned = h->fortran && fac_dims_count(&h->dims) ? strides : NULL;
+    const int64_t *steps = h->fortran && fac_dims_count(&h->dims) ? strides : NULL;
     return (big ? fac_tensor_from_big_endian : fac_tensor_from_file)(s->file, s->at + at, type,
-                                                                     turned, out, err);
+                                                                     steps, out, err);
 }
 
 fac_status fac_npy_parse(const fac_section *s, fac_tensor **out, fac_error *err) {
@@ -224,7 +224,7 @@ static fac_status encode_texts(const fac_tensor *t, fac_npy *out, size_t *width,
         if (w > *width) *width = w;
     }
     if (!fac_size_mul(n, *width, &bytes) || bytes > INT64_MAX / 8)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu texts", n);
+        return fac_raise_memory(err, "%zu texts", n);
     fac_tensor *rows;
     FAC_TRY(fac_tensor_new(NULL, FAC_U32, fac_shape((int64_t)n, (int64_t)*width), &rows, err));
     uint32_t *to = rows->storage->host;

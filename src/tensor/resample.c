@@ -59,8 +59,7 @@ static fac_status filters_new(int from, int to, fac_resample_quality q, filters 
                          "resampling from %d to %d Hz takes %lld filters of %lld numbers", from, to,
                          (long long)f->n, (long long)f->length);
     f->at = fac_alloc((size_t)(f->n * f->length), sizeof *f->at);
-    if (!f->at)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for filters from %d to %d Hz", from, to);
+    if (!f->at) return fac_raise_memory(err, "filters from %d to %d Hz", from, to);
     for (int64_t j = 0; j < f->n; j++)
         for (int64_t i = 0; i < f->length; i++) {
             double t = ((double)(i - f->width) / (double)f->o - (double)j / (double)f->n) * base;
@@ -117,9 +116,8 @@ fac_status fac_resample(const float *x, int64_t n, int from, int to, fac_resampl
     float *y = fac_alloc((size_t)count + 1, sizeof *y);
     for (int64_t k = 0; k < count && y; k++) y[k] = sample(&f, x, n, k);
     fac_release(f.at);
-    fac_status status =
-        y ? fac_tensor_new(NULL, FAC_F32, fac_shape(count), &t, err)
-          : fac_raise(err, FAC_E_NOMEM, "no memory for %lld samples", (long long)count);
+    fac_status status = y ? fac_tensor_new(NULL, FAC_F32, fac_shape(count), &t, err)
+                          : fac_raise_memory(err, "%lld samples", (long long)count);
     if (!status) status = fac_tensor_write(t, y, (size_t)count * sizeof *y, err);
     fac_release(y);
     if (status)

@@ -115,8 +115,7 @@ static fac_status read_header(const cJSON *header, fac_file *file, size_t data, 
                               fac_error *err) {
     size_t n = 0;
     range *r = fac_alloc((size_t)cJSON_GetArraySize(header), sizeof *r);
-    if (!r)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %d tensors", cJSON_GetArraySize(header));
+    if (!r) return fac_raise_memory(err, "%d tensors", cJSON_GetArraySize(header));
     fac_status status = FAC_OK;
     const cJSON *json;
     cJSON_ArrayForEach(json, header) {
@@ -233,7 +232,7 @@ static fac_status check_names(int n, const char *const name[], fac_tensor *const
         else if (fac_table_get(&seen, name[i]) || !strcmp(name[i], "__metadata__"))
             status = fac_raise(err, FAC_E_ARGUMENT, "%s: a name that is taken", name[i]);
         else if (!fac_table_put(&seen, name[i], t[i]))
-            status = fac_raise(err, FAC_E_NOMEM, "no memory for %d names", n);
+            status = fac_raise_memory(err, "%d names", n);
     }
     fac_table_free(&seen);
     return status;
@@ -245,7 +244,7 @@ fac_status fac_safetensors_save(const char *path, int n, const char *const name[
     fac_writer *w = NULL;
     FAC_TRY(check_names(n, name, t, err));
     int *order = fac_alloc((size_t)n, sizeof *order);
-    fac_status status = order ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d tensors", n);
+    fac_status status = order ? FAC_OK : fac_raise_memory(err, "%d tensors", n);
     if (!status) {
         place(n, t, order);
         status = header_of(n, name, t, order, &header, err);

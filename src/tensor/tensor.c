@@ -54,8 +54,7 @@ static char *const empty = (char *)(uintptr_t) "";
 /* ---- making tensors ---- */
 
 static fac_status no_memory(const fac_type *type, size_t bytes, fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for %zu bytes of %s", bytes,
-                     fac_dtype_get(type->dtype)->name);
+    return fac_raise_memory(err, "%zu bytes of %s", bytes, fac_dtype_get(type->dtype)->name);
 }
 
 fac_status fac_check_type(const fac_type *type, size_t *bytes, fac_error *err) {

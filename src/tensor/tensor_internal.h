@@ -134,7 +134,7 @@ size_t fac_window_bytes(const fac_type *type, const int64_t *strides, int64_t of
  * and the pages that were read for it are let go. */
 fac_status fac_tensor_from_file(fac_file *file, size_t at, fac_type type, const int64_t *strides,
                                 fac_tensor **out, fac_error *err);
-/* The same of elements whose first byte is the highest: copied and turned around on the first read.
+/* The same of elements whose first byte is the highest: copied and swapped on the first read.
  */
 fac_status fac_tensor_from_big_endian(fac_file *file, size_t at, fac_type type,
                                       const int64_t *strides, fac_tensor **out, fac_error *err);

@@ -21,8 +21,7 @@ struct fac_weights {
 };
 
 static fac_status no_memory(const fac_weights *w, fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the names of %zu tensors",
-                     w->n + w->nskipped + 1);
+    return fac_raise_memory(err, "the names of %zu tensors", w->n + w->nskipped + 1);
 }
 
 /* A copy of a name that nothing has yet. */

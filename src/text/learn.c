@@ -30,10 +30,6 @@ typedef struct work {
     fac_error *err;
 } work;
 
-static fac_status no_memory(work *w) {
-    return fac_raise(w->err, FAC_E_NOMEM, "no memory to learn a tokenizer");
-}
-
 /* ---- tokens by spelling ---- */
 
 static bool is_spelled(const work *w, int32_t id, const char *s, size_t n) {
@@ -112,7 +108,7 @@ static fac_status cut(work *w, piece **out, size_t *count) {
         used = fac_pretoken_next(FAC_CUT_GPT2, w->text + at, w->bytes - at);
         if (!fac_reserve(&all, &room, n + 1, sizeof *all)) {
             fac_release(all);
-            return no_memory(w);
+            return fac_raise_memory(w->err, "a tokenizer");
         }
         all[n++] = (piece){ w->text + at, (uint32_t)used, 1 };
     }
@@ -133,7 +129,7 @@ static fac_status learn_pieces(work *w, const piece *p, size_t n, int32_t most, 
     for (size_t k = 0; k < n; k++) all += p[k].n + 1;
     int32_t *words = fac_alloc(all + 1, sizeof *words);
     int64_t *counts = fac_alloc(n + 1, sizeof *counts);
-    fac_status status = words && counts ? FAC_OK : no_memory(w);
+    fac_status status = words && counts ? FAC_OK : fac_raise_memory(w->err, "a tokenizer");
     int32_t ids[BYTES];
     for (int b = 0; b < BYTES; b++) ids[b] = byte_token(w, b);
     for (size_t k = 0; k < n && !status; k++) {
@@ -161,7 +157,7 @@ static bool begin_bytes(work *w) {
 static fac_status learn_bytes(work *w, int32_t most, fac_learning *out) {
     piece *pieces;
     size_t n;
-    if (!begin_bytes(w)) return no_memory(w);
+    if (!begin_bytes(w)) return fac_raise_memory(w->err, "a tokenizer");
     out->tokens = (int32_t)w->n;
     FAC_TRY(cut(w, &pieces, &n));
     const fac_status status = learn_pieces(w, pieces, n, most, out);
@@ -181,13 +177,13 @@ static fac_status characters(work *w, uint32_t **out, size_t *count) {
     uint32_t *all = NULL;
     unsigned char *seen = fac_alloc(0x110000, 1);
     size_t n = 0, room = 0;
-    fac_status status = seen ? FAC_OK : no_memory(w);
+    fac_status status = seen ? FAC_OK : fac_raise_memory(w->err, "a tokenizer");
     for (size_t at = 0, used; at < w->bytes && !status; at += used) {
         const uint32_t c = fac_code_point(w->text + at, w->bytes - at, &used);
         if (seen[c]) continue;
         seen[c] = 1;
         if (!fac_reserve(&all, &room, n + 1, sizeof *all))
-            status = no_memory(w);
+            status = fac_raise_memory(w->err, "a tokenizer");
         else
             all[n++] = c;
     }
@@ -221,7 +217,7 @@ static fac_status learn_characters(work *w, fac_learning *out) {
     size_t n;
     fac_status status = characters(w, &all, &n);
     for (size_t k = 0; k < n && !status; k++)
-        if (!add_character(w, all[k], out)) status = no_memory(w);
+        if (!add_character(w, all[k], out)) status = fac_raise_memory(w->err, "a tokenizer");
     fac_release(all);
     return status;
 }
@@ -271,7 +267,7 @@ static fac_status make(work *w, int32_t tokens, fac_tokenizer **out) {
     fac_status status = tokens ? learn_bytes(w, tokens, &l) : learn_characters(w, &l);
     if (!status) write(w, &l, tokens);
     fac_release(l.at);
-    if (!status && w->json.failed) status = no_memory(w);
+    if (!status && w->json.failed) status = fac_raise_memory(w->err, "a tokenizer");
     if (!status) status = fac_tokenizer_json(w->json.s, w->json.n, &t, w->err);
     if (status) return status;
     t->json = fac_arena_text(&t->arena, w->json.s);
@@ -279,7 +275,7 @@ static fac_status make(work *w, int32_t tokens, fac_tokenizer **out) {
     *out = t;
     if (t->json) return FAC_OK;
     fac_tokenizer_free(t);
-    return no_memory(w);
+    return fac_raise_memory(w->err, "a tokenizer");
 }
 
 fac_status fac_tokenizer_learn(const char *text, size_t bytes, int32_t tokens, fac_tokenizer **out,

@@ -6,7 +6,7 @@
 #define KEY(name) "tokenizer.ggml." name
 
 static fac_status no_memory(int64_t n, fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for %lld tokens", (long long)n);
+    return fac_raise_memory(err, "%lld tokens", (long long)n);
 }
 
 /* An array of n elements of a kind; n 0: any number. */

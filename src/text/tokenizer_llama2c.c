@@ -61,8 +61,7 @@ fac_status fac_tokenizer_llama2c(const void *data, size_t bytes, fac_tokenizer *
     at = HEAD;
     for (int32_t id = 0; good && id < n; id++)
         good = next(p, bytes, &at, &score, &s, &length) && set(t, id, s, (size_t)length, score);
-    fac_status status =
-        good ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %" PRId32 " tokens", n);
+    fac_status status = good ? FAC_OK : fac_raise_memory(err, "%" PRId32 " tokens", n);
     if (!status) {
         t->kind = FAC_TOKENS_SCORES;
         t->unknown = 0;

@@ -253,7 +253,6 @@ fac_status fac_tokenizer_finish(fac_tokenizer *t, fac_error *err) {
             good = set_text(t, k, id, names);
         if (!id || k->score < t->least) t->least = k->score;
     }
-    if (!good || !list_specials(t))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %d tokens", (int)t->n);
+    if (!good || !list_specials(t)) return fac_raise_memory(err, "%d tokens", (int)t->n);
     return FAC_OK;
 }

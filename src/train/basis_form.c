@@ -18,7 +18,7 @@ static fac_value *memory(fac_value *basis, const char *name, fac_dims dims) {
     fac_tensor *t = NULL;
     fac_error err = { 0 };
     fac_text_print(&full, "%s.%s", basis->name, name);
-    fac_status status = full.failed ? fac_raise(&err, FAC_E_NOMEM, "no memory for a name") : FAC_OK;
+    fac_status status = full.failed ? fac_raise_memory(&err, "a name") : FAC_OK;
     if (!status) status = fac_tensor_new(NULL, basis->type.dtype, dims, &t, &err);
     fac_value *v = status ? fac_graph_raise(g, status, "%s: %s", basis->name, err.text)
                           : fac_state(g, full.s, t);

@@ -78,7 +78,7 @@ fac_status fac_trainer_confusion(fac_trainer *t, const fac_dataset *data, int64_
         return fac_raise(err, FAC_E_ARGUMENT, "batches of %lld samples", (long long)batch);
     size_t cells = (size_t)data->classes * (size_t)data->classes;
     int64_t *all = fac_alloc(cells + 1, sizeof *all);
-    if (!all) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counts", cells);
+    if (!all) return fac_raise_memory(err, "%zu counts", cells);
     fac_status status = FAC_OK;
     for (int64_t i = 0; i < fac_batches_count(data, &order) && !status; i++)
         status = count_batch(t, data, &order, i, all, err);

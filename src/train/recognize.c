@@ -9,6 +9,7 @@
 #include "graph/graph_internal.h"
 #include "op_list.h"
 #include "ops/basis.h"
+#include "quantize/quantize.h"
 #include "train/train_internal.h"
 
 static const double near = 1e-6; /* of the largest level: what rounding may have done */
@@ -124,53 +125,6 @@ static bool put_sign(const fac_node *n, fac_value *const in[], fac_value *out[])
 
 /* ---- weights ---- */
 
-/* The different |w| of a channel, the largest first; more than there may be: -1. */
-static int sizes_of(const float *w, int64_t n, double *to) {
-    int count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const double x = fabs((double)w[i]);
-        int k = 0;
-        while (k < count && to[k] > x && !close_to(to[k], x, to[0])) k++;
-        if (k < count && close_to(to[k], x, to[0])) continue;
-        if (count == FAC_BASIS_LEVELS / 2) return -1;
-        memmove(to + k + 1, to + k, (size_t)(count - k) * sizeof *to);
-        to[k] = x;
-        count++;
-    }
-    return count;
-}
-
-/* v0 <= v1 <= v2 of the largest sizes l0 = v0 + v1 + v2, l1 = l0 - 2 v0, l2 = l0 - 2 v1... */
-static void basis_of_sizes(const double *l, int count, int bits, double *v) {
-    double rest = l[0];
-    for (int j = 0; j + 1 < bits; j++) {
-        v[j] = j + 1 < count ? (l[0] - l[j + 1]) / 2 : 0;
-        rest -= v[j];
-    }
-    v[bits - 1] = rest;
-}
-
-static bool has_levels(const float *w, int64_t n, const double *v, int bits, double most) {
-    fac_basis b;
-    fac_basis_of(v, 1, bits, false, true, &b);
-    for (int64_t i = 0; i < n; i++)
-        if (!close_to(b.level[fac_basis_find(&b, w[i])], w[i], most)) return false;
-    return true;
-}
-
-/* So many bits for all channels, into basis [bits][channels]. */
-static bool channels_fit(const float *w, int64_t channels, int64_t each, int bits, float *basis) {
-    double sizes[FAC_BASIS_LEVELS / 2 + 1], v[FAC_BASIS_BITS];
-    for (int64_t c = 0; c < channels; c++) {
-        const int count = sizes_of(w + c * each, each, sizes);
-        if (count < 1 || count > 1 << (bits - 1)) return false;
-        basis_of_sizes(sizes, count, bits, v);
-        if (!has_levels(w + c * each, each, v, bits, sizes[0])) return false;
-        for (int j = 0; j < bits; j++) basis[j * channels + c] = (float)v[j];
-    }
-    return true;
-}
-
 static bool is_weight(const fac_node *n, int i) {
     const bool layer =
         FAC_IS(n, conv2d) || FAC_IS(n, linear) || (FAC_IS(n, gemm) && fac_attr_flag(n, "trans_b"));
@@ -185,11 +139,10 @@ static fac_value *quantized(fac_graph *to, fac_value *w) {
     const int64_t n = fac_dims_count(&d), channels = d.d[0];
     float *x = fac_alloc((size_t)n + (size_t)channels * FAC_BASIS_BITS, sizeof *x);
     if (!x) return fac_graph_raise(to, FAC_E_NOMEM, "no memory for the levels of a weight");
-    float *basis = x + n;
+    const fac_rows rows = { NULL, x, channels, n / channels, n / channels, 1 };
     const bool good = !fac_tensor_read(w->tensor, x, (size_t)n * sizeof *x, NULL);
-    for (int bits = 1; good && !made && bits <= 3 && n / channels > 1 << bits; bits++)
-        if (channels_fit(x, channels, n / channels, bits, basis))
-            made = fac_quantize_basis(w, basis_of(to, basis, fac_shape(bits, channels)), NULL);
+    const int bits = good ? fac_leveled_bits(&rows, x + n) : 0;
+    if (bits) made = fac_quantize_basis(w, basis_of(to, x + n, fac_shape(bits, channels)), NULL);
     fac_release(x);
     return made;
 }

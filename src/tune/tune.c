@@ -63,7 +63,7 @@ static fac_status run_once(fac_program *p, fac_tensor *const in[], double *secon
                            fac_error *err) {
     const size_t n = p->graph->noutputs;
     fac_tensor **out = fac_alloc(n + 1, sizeof *out);
-    if (!out) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu outputs", n);
+    if (!out) return fac_raise_memory(err, "%zu outputs", n);
     const double start = fac_now();
     fac_status status = fac_program_run(p, in, out, err);
     if (!status) status = fac_device_sync(p->device, err);

@@ -70,8 +70,7 @@ static fac_status draw_all(tiles *t, fac_image *out, fac_error *err) {
                          (long long)width, (long long)height);
     fac_image image = { (int)width, (int)height, fac_alloc((size_t)(width * height), 3) };
     if (!image.rgb)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a grid of %lld x %lld", (long long)width,
-                         (long long)height);
+        return fac_raise_memory(err, "a grid of %lld x %lld", (long long)width, (long long)height);
     for (int64_t i = 0; i < 3 * width * height; i++) image.rgb[i] = paper;
     for (int64_t tile = 0; tile < t->count; tile++) draw(t, tile, &image);
     *out = image;

@@ -110,8 +110,8 @@ static fac_status draw_all(mosaic *m, const fac_mosaic *how, fac_image *out, fac
                          (long long)width, (long long)height);
     fac_image image = { (int)width, (int)height, fac_alloc((size_t)(width * height), 3) };
     if (!image.rgb)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a mosaic of %lld x %lld",
-                         (long long)width, (long long)height);
+        return fac_raise_memory(err, "a mosaic of %lld x %lld", (long long)width,
+                                (long long)height);
     for (int64_t i = 0; i < width * height; i++) dot(&image, i % width, i / width, paper);
     m->image = &image;
     m->limit = how->limit > 0 ? how->limit : largest(m);

@@ -40,6 +40,17 @@ expect 0 'DequantizeLinear' "$facula" inspect l8.onnx --onnx
 "$facula" bench l8.fac --against l8.onnx --seconds 0.001 >against
 check [ "$(awk '$2 == 8' against | wc -l)" = 2 ]
 check awk '$2 == 8 && $(NF - 3) $(NF - 2) != $(NF - 1) $NF { exit 1 }' against
+# what few bits left as floats becomes bytes; they stay as they are
+expect 0 '2 of 5 layers' "$facula" quantize l.onnx --scheme int8:static --data photos -o b.fac
+"$facula" pack l.onnx -o lp.fac >/dev/null
+check [ "$(wc -c <b.fac)" -lt "$(wc -c <lp.fac)" ]
+check [ "$("$facula" quantize l.onnx --scheme int8:static --data photos -o b.onnx --json | grep -c '"few_bits":.*true')" = 3 ]
+"$facula" show b.fac >shown
+check [ "$(grep -c ' = unpack_basis' shown)" = 3 ]
+check [ "$(grep -c ' = quantize_linear' shown)" -ge 2 ]
+expect 0 'b.onnx' "$facula" quantize l.fac --scheme int8:static --data photos -o b.onnx
+expect 1 'nothing to pack' "$facula" quantize lenet.onnx --scheme int8:static --data photos -o none.fac
+check [ ! -e none.fac ]
 # layers without a scope in their names, as many ONNX files have them
 printf 'input x f32[1,40,9,9]\nparam w f32[40,40,3,3]\nparam v f32[40,40,3,3]\nparam u f32[40,40,3,3]
 first = conv2d(x, w) pad=1,1,1,1\nr = relu(first)\nsecond = conv2d(r, v) pad=1,1,1,1\ns = relu(second)
@@ -75,7 +86,7 @@ expect 1 'no such layer' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data p
 expect 2 '--sweep goes with' "$facula" quantize lenet.onnx --scheme int8:static --data photos --sweep
 expect 2 'no scheme "lq:w5a2"' "$facula" quantize lenet.onnx --scheme lq:w5a2 --data photos -o x.onnx
 expect 2 '8 bits' "$facula" quantize lenet.onnx --scheme lq:w2a2 --data photos --per-tensor -o x.onnx
-expect 2 'packed files are for lq' "$facula" quantize lenet.onnx --scheme int8:dynamic -o x.fac
+expect 1 'nothing to pack' "$facula" quantize lenet.onnx --scheme int8:dynamic -o x.fac
 expect 2 '--data DIR is missing' "$facula" quantize lenet.onnx --scheme lq:w2a2 -o x.onnx
 
 # ---- layers that stay floats ----

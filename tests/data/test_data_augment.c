@@ -176,11 +176,11 @@ static void images_are_rotated(void **state) {
             assert_true(fabs((double)x[i * PLANE + k] - bowl(y, z)) < 1.5);
         }
     d = images(ramp);
-    int turned = 0;
+    int rotated = 0;
     x = augmented(&d, &a, 0);
     for (int i = 0; i < COUNT; i++)
-        turned += fabs((double)(x[i * PLANE + 5 * SIDE + 8] - x[i * PLANE + 10 * SIDE + 8])) > 4;
-    assert_true(turned > 30); /* 5 rows at 0.9 a degree: above 4 beyond 5 of 40 degrees */
+        rotated += fabs((double)(x[i * PLANE + 5 * SIDE + 8] - x[i * PLANE + 10 * SIDE + 8])) > 4;
+    assert_true(rotated > 30); /* 5 rows at 0.9 a degree: above 4 beyond 5 of 40 degrees */
 }
 
 /* What is cut out leaves the rest where it was. */

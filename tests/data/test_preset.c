@@ -69,17 +69,15 @@ static void tensors_follow_the_formula(void **state) {
 static void shorter_side_then_centre(void **state) {
     static const int sides[] = { 384, 256 }, before[] = { 80, 16 };
     (void)state;
-    for (int turned = 0; turned < 2; turned++) {
-        fac_image image = turned ? pattern(300, 451) : pattern(451, 300), small = { 0 },
+    for (int tall = 0; tall < 2; tall++) {
+        fac_image image = tall ? pattern(300, 451) : pattern(451, 300), small = { 0 },
                   centre = { 0 };
         const fac_preset *p = preset("efficientnet-lite0");
         fac_tensor *t = tensor_of(&image, &p->how, fac_shape(1, 3, 224, 224));
         assert_int_equal(
-            fac_image_resize(&image, sides[turned], sides[!turned], FAC_BICUBIC, &small, NULL),
-            FAC_OK);
+            fac_image_resize(&image, sides[tall], sides[!tall], FAC_BICUBIC, &small, NULL), FAC_OK);
         assert_int_equal(
-            fac_image_crop(&small, before[turned], before[!turned], 224, 224, &centre, NULL),
-            FAC_OK);
+            fac_image_crop(&small, before[tall], before[!tall], 224, 224, &centre, NULL), FAC_OK);
         const float *y = fac_tensor_data(t);
         for (int i = 0; i < 224 * 224; i++)
             assert_float_equal(y[2 * 224 * 224 + i], (centre.rgb[3 * i + 2] - 127) / 128.0, 1e-6);

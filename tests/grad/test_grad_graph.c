@@ -131,7 +131,7 @@ static void symbols_have_gradients(void **state) {
 }
 
 /* What the planner makes of gradients for the cpu, against the reference: with enough pixels
- * gradients of convolutions are convolutions with turned weights. */
+ * gradients of convolutions are convolutions with flipped weights. */
 static void fast_gradients_are_those_of_the_reference(void **state) {
     (void)state;
     static const char *const problems[] = {

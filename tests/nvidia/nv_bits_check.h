@@ -100,7 +100,7 @@ static inline const float *floats(const fac_host *in, int port, int nin) {
 }
 
 /* See code_limits: the least sum whose result lies above a threshold, after the sums that fall with
- * results were turned over. */
+ * results were inverted. */
 static inline void fill_limits(const fac_node *n, const fac_host *in, int32_t *to) {
     const fac_conv_basis_attrs *a = n->attrs;
     const float *u = floats(in, FAC_CB_X_BASIS, n->nin), *v = in[FAC_CB_W_BASIS].data;

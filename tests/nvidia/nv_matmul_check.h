@@ -63,7 +63,7 @@ static inline void write_product(char *text, size_t room) {
     static const char *const types[] = { "f32", "f32", "f32", "bf16", "f16" };
     const int M = size(), N = size(), K = below(8) ? size() : 1000 + 4 * below(300),
               B = 1 + below(3);
-    const bool turned = below(2);
+    const bool transposed = below(2);
     const char *t = types[below(5)];
     char a[48], b[48];
     snprintf(a, sizeof a, "%s[%d,%d]", t, M, K), snprintf(b, sizeof b, "%s[%d,%d]", t, K, N);
@@ -85,12 +85,12 @@ static inline void write_product(char *text, size_t room) {
                  K, t, N, t, M, N);
         break;
     default:
-        if (turned)
+        if (transposed)
             snprintf(b, sizeof b, "%s[%d,%d]", t, N, K);
         else
             snprintf(b, sizeof b, "%s[%d,%d]", t, K, N);
         snprintf(text, room, "gemm(%s[%d,%d], %s, %s[%d]) trans_a%s alpha=0.5 beta=2", t, K, M, b,
-                 t, N, turned ? " trans_b" : "");
+                 t, N, transposed ? " trans_b" : "");
     }
 }
 

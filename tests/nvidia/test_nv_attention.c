@@ -231,14 +231,15 @@ static void texts_of(const form *f, fac_precision p, int maps, int number) {
         keep(names[k], number, &t);
         fac_text_free(&t);
     }
-    for (int turned = 0; turned < 2; turned++) {
+    for (int transposed = 0; transposed < 2; transposed++) {
         fac_text t = { 0 };
         size_t work = 0;
-        const fac_nv_images m = fac_nv_images_of(&a, &a.k, fac_nv_grad_tile(&a), 3, turned, &work);
+        const fac_nv_images m =
+            fac_nv_images_of(&a, &a.k, fac_nv_grad_tile(&a), 3, transposed, &work);
         assert_true(work == m.bytes &&
                     work >= (size_t)(a.B * a.G * 3 * m.tile * a.d * fac_nv_number(&a)));
         fac_nv_images_text(&a, &m, &t);
-        keep(turned ? "turned" : "images", number, &t);
+        keep(transposed ? "transposed" : "images", number, &t);
         fac_text_free(&t);
         if (!fac_nv_tf32(&a)) break;
     }

@@ -120,8 +120,8 @@ static void kernels_are_written(void **state) {
                     c.taps  ? "taps of "
                     : c.few ? "few, groups "
                             : "128 x ",
-                    c.taps ? c.chunk : c.columns, fac_text_if(c.turned, " turned"), c.stages,
-                    c.band, c.segment, (int)c.tiles_m, (int)c.tiles_n, (int)c.splits,
+                    c.taps ? c.chunk : c.columns, fac_text_if(c.transposed, " transposed"),
+                    c.stages, c.band, c.segment, (int)c.tiles_m, (int)c.tiles_n, (int)c.splits,
                     c.seconds * 1e3);
             fac_text_free(&t);
             fac_text_free(&sum);

@@ -65,11 +65,11 @@ static void test_instructions(void **state) {
     assert_non_null(strstr(t.s, "wgmma_tf32_n8_ss(float *d, ulong a, ulong b)"));
     assert_non_null(strstr(t.s, "m64n8k8.f32.tf32.tf32 {%0,%1,%2,%3}, %4, %5, add, 1, 1;"));
     fac_text_free(&t);
-    fac_nv_wgmma_text(&t, 16, FAC_NV_KIND_BF16, FAC_NV_A_REGISTERS | FAC_NV_B_TURNED);
+    fac_nv_wgmma_text(&t, 16, FAC_NV_KIND_BF16, FAC_NV_A_REGISTERS | FAC_NV_B_TRANSPOSED);
     assert_non_null(strstr(t.s, "wgmma_bf16_n16_rs_tb(float *d, const uint *a, ulong b)"));
     assert_non_null(strstr(t.s, "{%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9,%10,%11}, %12, add, 1, 1, 1;"));
     fac_text_free(&t);
-    fac_nv_wgmma_text(&t, 8, FAC_NV_KIND_F16, FAC_NV_A_TURNED);
+    fac_nv_wgmma_text(&t, 8, FAC_NV_KIND_F16, FAC_NV_A_TRANSPOSED);
     assert_non_null(strstr(t.s, "%4, %5, add, 1, 1, 1, 0;"));
     fac_text_free(&t);
 }

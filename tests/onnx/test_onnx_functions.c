@@ -163,7 +163,7 @@ static void many_calls_are_opaque(void **state) {
 
 /* ---- damage ---- */
 
-/* A model with something of everything: every prefix and every turned bit is an error or a graph.
+/* A model with something of everything: every prefix and every flipped bit is an error or a graph.
  */
 static bytes rich_model(void) {
     bytes g = small_graph(), n = node("Constant", "", "c"), a = w_attr("value", 4);

@@ -159,7 +159,7 @@ static void symbols_in_lists(void **state) {
     int64_t N = fac_symbol(g, "N"), T = fac_symbol(g, "T");
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(N, 6, T)), *r = fac_relu(x);
     fac_output(g, "split", fac_reshape(r, fac_shape(N, 2, 3, T)));
-    fac_output(g, "turned", fac_reshape(r, fac_shape(T, 6, N)));
+    fac_output(g, "transposed", fac_reshape(r, fac_shape(T, 6, N)));
     fac_output(g, "wide", fac_expand(fac_number(g, FAC_F32, 3), fac_shape(N)));
     fac_output(g, "dims", fac_shape_of(fac_flatten(x, 1)));
     OK(fac_graph_check(g, &err));
@@ -200,13 +200,34 @@ static void lost_symbols(void **state) {
 static void strided_parameters(void **state) {
     (void)state;
     fac_graph *g = fac_graph_new();
-    fac_tensor *t = ramp(fac_shape(5, 4)), *turned = NULL;
-    OK(fac_tensor_view(t, fac_shape(4, 3), (int64_t[]){ 1, 4 }, 4, &turned, &err));
+    fac_tensor *t = ramp(fac_shape(5, 4)), *transposed = NULL;
+    OK(fac_tensor_view(t, fac_shape(4, 3), (int64_t[]){ 1, 4 }, 4, &transposed, &err));
     fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2, 4));
-    fac_output(g, "y", fac_matmul(x, fac_param(g, "w", turned)));
+    fac_output(g, "y", fac_matmul(x, fac_param(g, "w", transposed)));
     assert_true(round_trip(g, 0, -1, 1, "strided") == 0);
     fac_tensor_free(t);
-    fac_tensor_free(turned);
+    fac_tensor_free(transposed);
+    fac_graph_free(g);
+}
+
+/* Floats that are no parameters read as none: the same steps remain after a way to disk. */
+static void constants_stay_constants(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_tensor *t = ramp(fac_shape(3)), *large = ramp(fac_shape(300));
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2, 3));
+    fac_value *w = fac_param(g, "w", t), *c = fac_const(g, t);
+    fac_output(g, "y", fac_add(fac_mul(x, c), w));
+    fac_output(g, "z", fac_const(g, large));
+    OK(fac_graph_check(g, &err));
+    OK(fac_onnx_save(g, path, NULL, &err));
+    fac_graph *h = loaded();
+    assert_int_equal(h->nparams, 2); /* w, and what is too large for a node */
+    assert_string_equal(h->params[0]->name, "w");
+    fac_graph_free(h);
+    assert_true(round_trip(g, 0, -1, 1, "constants") == 0);
+    fac_tensor_free(t);
+    fac_tensor_free(large);
     fac_graph_free(g);
 }
 
@@ -271,6 +292,7 @@ int main(void) {
         cmocka_unit_test(symbols_in_lists),
         cmocka_unit_test(lost_symbols),
         cmocka_unit_test(strided_parameters),
+        cmocka_unit_test(constants_stay_constants),
         cmocka_unit_test(training_graphs),
         cmocka_unit_test(refusals_name_all),
         cmocka_unit_test(gradients),

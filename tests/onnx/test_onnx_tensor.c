@@ -241,7 +241,7 @@ static void lies(void **state) {
     assert_null(t);
 }
 
-/* Any prefix of a file is an error or a tensor, never a crash; the same with each bit turned over.
+/* Any prefix of a file is an error or a tensor, never a crash; the same with each bit flipped.
  */
 static void torn(void **state) {
     (void)state;

@@ -238,7 +238,7 @@ static void texts(void **state) {
     static const struct {
         const char *name, *source;
         int64_t stride;
-        bool turned;
+        bool grad_x;
     } kernels[] = { { "depthwise", fac_kernel_conv_depthwise, 1, false },
                     { "depthwise_2", fac_kernel_conv_depthwise, 2, false },
                     { "depthwise_by_x", fac_kernel_conv_depthwise, 2, true },
@@ -256,7 +256,7 @@ static void texts(void **state) {
             const fac_window w = { 56, 3, kernels[i].stride, 1, 1, 1, 56 / kernels[i].stride };
             fac_cl_tiling q = { .h = w,
                                 .w = w,
-                                .turned = kernels[i].turned,
+                                .grad_x = kernels[i].grad_x,
                                 .N = 64,
                                 .C = 144,
                                 .favourite = 2,

@@ -112,7 +112,7 @@ static void trainings_move_between_devices(void **state) {
 
 /* ---- programs with updates that are copies ---- */
 
-/* a <- b and b <- a at once, c <- a turned: none of them can be written by a step over its
+/* a <- b and b <- a at once, c <- a transposed: none of them can be written by a step over its
  * parameter. */
 static void updates_are_parallel(void **state) {
     (void)state;

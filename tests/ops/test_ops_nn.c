@@ -196,9 +196,9 @@ static void geometry_is_resolved(void **state) {
     assert_false(fac_conv_geometry(node_of("max_pool2d(f32[1,1,8,8]) kernel=2,2", &g), &c));
     fac_graph_free(g);
 
-    const char *turned =
+    const char *transposed =
         "conv_transpose2d(f32[1,6,4,5], f32[6,2,3,3]) stride=2,2 pad=1,0,0,0 groups=3";
-    assert_true(fac_conv_transpose_geometry(node_of(turned, &g), &c));
+    assert_true(fac_conv_transpose_geometry(node_of(transposed, &g), &c));
     assert_true(c.K == 6 && c.C == 6 && c.groups == 3 && c.P == 4 && c.Q == 5 && c.H == 8 &&
                 c.W == 11 && c.pad[1] == 1);
     fac_graph_free(g);

@@ -22,13 +22,13 @@ static fac_value *build(fac_graph *g, const form *f) {
         fac_input(g, "k", FAC_F32, four ? fac_shape(2, KEYS, 3, SIZE) : fac_shape(6, KEYS, SIZE));
     fac_value *v =
         fac_input(g, "v", FAC_F32, four ? fac_shape(2, 3, KEYS, 5) : fac_shape(6, KEYS, 5));
-    fac_value *turned =
+    fac_value *transposed =
         four ? fac_transpose(k, fac_shape(0, 2, 3, 1)) : fac_transpose(k, fac_shape(0, 2, 1));
     if (f->factor == 3) {
         q = fac_mul(q, fac_number(g, FAC_F32, 0.6));
-        turned = fac_mul(fac_number(g, FAC_F32, 0.6), turned);
+        transposed = fac_mul(fac_number(g, FAC_F32, 0.6), transposed);
     }
-    fac_value *s = fac_matmul(q, turned);
+    fac_value *s = fac_matmul(q, transposed);
     if (f->factor == 1) s = fac_mul(s, fac_number(g, FAC_F32, 0.3));
     if (f->factor == 2) s = fac_div(s, fac_number(g, FAC_F32, 2.5));
     fac_value *none = fac_number(g, FAC_F32, -INFINITY);

@@ -42,7 +42,7 @@ static fac_graph *chains(const fac_graph *g) { return fac_pass_chains(g); }
     "a = matmul(x, u)\nb = matmul(x, v)\nc = matmul(x, w)\n" one other third HEADS("q", "q")       \
         HEADS("k", "k") HEADS("v", "c2") "y = attention(tq, tk, tv)\noutput y = y\n"
 
-#define TURNED                                                                                     \
+#define TRANSPOSED                                                                                 \
     "input x f32[2,3,4,5]\nparam w f32[5,6]\np = matmul(x, w)\nt = transpose(p) perm=0,3,1,2\n"
 
 static const form forms[] = {
@@ -234,24 +234,24 @@ static const form forms[] = {
     { "a factor and a residual after a transposed product",
       { transposes, epilogue },
       1e-5,
-      TURNED "param s f32[6,1,1]\ninput r f32[2,6,3,4]\nz = neg(r)\nm = mul(s, t)\ny = add(m, "
-             "z)\noutput y = y\n",
+      TRANSPOSED "param s f32[6,1,1]\ninput r f32[2,6,3,4]\nz = neg(r)\nm = mul(s, t)\ny = add(m, "
+                 "z)\noutput y = y\n",
       { { "mul", 0 }, { "add", 0 }, { "transpose", 2 } } },
     { "a residual that is transposed, too",
       { transposes, epilogue },
       1e-5,
-      TURNED "input r f32[2,3,4,6]\nz = neg(r)\nq = transpose(z) perm=0,3,1,2\nm = tanh(t)\n"
-             "y = add(q, m)\noutput y = y\n",
+      TRANSPOSED "input r f32[2,3,4,6]\nz = neg(r)\nq = transpose(z) perm=0,3,1,2\nm = tanh(t)\n"
+                 "y = add(q, m)\noutput y = y\n",
       { { "tanh", 0 }, { "add", 0 }, { "transpose", 1 } } },
     { "a factor of lines after a transposed product",
       { transposes, epilogue },
       1e-5,
-      TURNED "param s f32[3,1]\ny = mul(s, t)\noutput y = y\n",
+      TRANSPOSED "param s f32[3,1]\ny = mul(s, t)\noutput y = y\n",
       { { "mul", 1 }, { "transpose", 1 } } },
     { "a transposed product that is read elsewhere",
       { transposes, epilogue },
       1e-5,
-      TURNED "param s f32[6,1,1]\ny = mul(s, t)\noutput y = y\noutput t = t\n",
+      TRANSPOSED "param s f32[6,1,1]\ny = mul(s, t)\noutput y = y\noutput t = t\n",
       { { "mul", 1 } } },
     { "queries, keys and values",
       { products },

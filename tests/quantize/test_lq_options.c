@@ -77,8 +77,94 @@ static void levels_of_inputs_may_be_even(void **state) {
         }
 }
 
+static void put_into(const fac_program *p, fac_tensor *x, float *to, int64_t n) {
+    fac_tensor *y = NULL;
+    OK(fac_program_run((fac_program *)(uintptr_t)p, &x, &y, &err));
+    OK(fac_tensor_read(y, to, (size_t)n * sizeof *to, &err));
+    fac_tensor_free(y);
+}
+
+/* The network of g in floats, its few bits as they are, and as packed: the same numbers but for
+ * rounding. */
+static void packed_answers_alike(const fac_graph *g) {
+    enum { N = IMAGES * CHANNELS * SIDE * SIDE };
+    char path[64];
+    fac_graph *packed;
+    fac_program *plain, *small;
+    float a[N], b[N];
+    double most = 0, worst = 0;
+    fac_tensor *x = sample();
+    snprintf(path, sizeof path, "rest.%ld.fac", (long)getpid());
+    OK(fac_packed_save(g, path, NULL, &err));
+    OK(fac_packed_load(path, &packed, &err));
+    remove(path);
+    OK(fac_program_new(g, dev, NULL, &plain, &err));
+    OK(fac_program_new(packed, dev, NULL, &small, &err));
+    put_into(plain, x, a, N);
+    put_into(small, x, b, N);
+    for (int k = 0; k < N; k++) most = fmax(most, fabs((double)a[k]));
+    for (int k = 0; k < N; k++) worst = fmax(worst, fabs((double)a[k] - (double)b[k]));
+    if (!(worst <= 0.02 * most)) fail_msg("packed: %g of %g", worst, most);
+    fac_tensor_free(x);
+    fac_program_free(plain);
+    fac_program_free(small);
+    fac_graph_free(packed);
+}
+
+/* int8:static makes bytes of what few bits left as floats, and leaves these as they are, whether
+ * they are levels of a quantizer or numbers that comparisons choose. */
+static void few_bits_stay_when_the_rest_becomes_bytes(void **state) {
+    (void)state;
+    for (int plain = 0; plain < 2; plain++)
+        for (int bits = 1; bits <= 3; bits++) {
+            char scheme[16];
+            snprintf(scheme, sizeof scheme, "lq:w%da2", bits);
+            fac_graph *g = network(bits == 1 ? 2 : 0, true), *few, *levels;
+            fac_calibrator *c, *by;
+            const fac_integer_layer *l;
+            int bytes = 0, stayed = 0;
+            few = quantized(g, scheme, &by);
+            if (plain)
+                OK(fac_graph_dequantize(few, &levels, &err));
+            else
+                levels = fac_graph_clone(few);
+            fac_graph *q = quantized(levels, "int8:static", &c);
+            for (int k = 0; (l = fac_calibrator_layer(c, k)); k++) {
+                assert_int_equal(l->kept, l->few_bits);
+                assert_true(l->bytes == l->bytes_before / (l->few_bits ? 1 : 4));
+                stayed += l->few_bits;
+                bytes += !l->kept;
+            }
+            assert_int_equal(bytes, 2);
+            if (plain) assert_int_equal(stayed, 2);
+            packed_answers_alike(q);
+            fac_graph_free(q);
+            fac_graph_free(levels);
+            fac_graph_free(few);
+            fac_graph_free(g);
+            fac_calibrator_free(by);
+            fac_calibrator_free(c);
+        }
+}
+
+/* Few levels of weights alone, or of what a layer reads, make no layer of few bits. */
+static void few_levels_of_one_side_are_bytes_too(void **state) {
+    (void)state;
+    fac_calibrator *c;
+    fac_graph *g = network(2, true), *q = quantized(g, "int8:static", &c);
+    for (int k = 0; k < 4; k++) {
+        const fac_integer_layer *l = fac_calibrator_layer(c, k);
+        assert_false(l->few_bits || l->kept);
+    }
+    fac_graph_free(q);
+    fac_graph_free(g);
+    fac_calibrator_free(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(ends_may_be_bytes),
-                                        cmocka_unit_test(levels_of_inputs_may_be_even) };
+                                        cmocka_unit_test(levels_of_inputs_may_be_even),
+                                        cmocka_unit_test(few_bits_stay_when_the_rest_becomes_bytes),
+                                        cmocka_unit_test(few_levels_of_one_side_are_bytes_too) };
     return cmocka_run_group_tests_name("lq_options", tests, open_device, close_device);
 }

@@ -200,7 +200,7 @@ static void outputs_of_every_kind(void **state) {
     fac_output(g, "same", x);
     fac_output(g, "r", r);
     fac_output(g, "again", r);
-    fac_output(g, "turned", fac_transpose(r, fac_shape(1, 0)));
+    fac_output(g, "transposed", fac_transpose(r, fac_shape(1, 0)));
     fac_output(g, "seven", fac_number(g, FAC_F32, 7));
     OK(fac_graph_check(g, err));
     fac_program *p = NULL;

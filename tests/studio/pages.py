@@ -164,9 +164,9 @@ def surfaces(b):
     corners = b.pixels("#map-f", [(.02, .02), (.98, .02)])
     assert near(*corners), ("a map fills its corners, a surface does not", corners)
     b.wait(drawn("#map-f", 40))
-    turned = b.js(seen)
+    first = b.js(seen)
     b.js(f"{set_to}('#turn', 120)")
-    b.wait(f"{seen} !== {json.dumps(turned)}")
+    b.wait(f"{seen} !== {json.dumps(first)}")
     b.js(f"{set_to}('#as', '')")
 
 

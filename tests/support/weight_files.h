@@ -104,7 +104,7 @@ FILES void weight_file(fac_text *to, int which) {
     zip_file z = { .to = to, .zip64 = which == NPZ_64 };
     const pickled_tensor plain = { "FloatStorage", "0", 12, 0, 2, { 3, 4 }, { 4, 1 } };
     const pickled_tensor second = { "FloatStorage", "1", 12, 0, 2, { 3, 4 }, { 4, 1 } };
-    const pickled_tensor turned = { "FloatStorage", "0", 12, 1, 2, { 4, 2 }, { 1, 4 } };
+    const pickled_tensor transposed = { "FloatStorage", "0", 12, 1, 2, { 4, 2 }, { 1, 4 } };
     switch (which) {
     case NPY_1:
         npy_file(to, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }", x, sizeof x);
@@ -142,8 +142,8 @@ FILES void weight_file(fac_text *to, int which) {
         pickle_text(&pickle, "a");
         pickle_tensor(&pickle, &plain, which == PTH_LEGACY);
         put_literal(&pickle, "q\2");
-        pickle_text(&pickle, "turned");
-        pickle_tensor(&pickle, &turned, which == PTH_LEGACY);
+        pickle_text(&pickle, "transposed");
+        pickle_tensor(&pickle, &transposed, which == PTH_LEGACY);
         pickle_text(&pickle, "again");
         fac_text_add(&pickle, "h\2u}");
         pickle_text(&pickle, "_metadata");
@@ -171,7 +171,7 @@ FILES void weight_file(fac_text *to, int which) {
         fac_text_add(&pickle, "\x88}\x87R");
         pickle_text(&pickle, "inner");
         fac_text_add(&pickle, "}K\7");
-        pickle_tensor(&pickle, &turned, false);
+        pickle_tensor(&pickle, &transposed, false);
         fac_text_add(&pickle, "suu.");
         pth_zip(to, &pickle, "0", x, sizeof x, false);
         break;

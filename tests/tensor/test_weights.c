@@ -44,7 +44,7 @@ static void others(const fac_weights *w, int kind, const float *x, const float *
 static void every_kind_is_read(void **state) {
     (void)state;
     float x[12], fortran[12];
-    static const float turned[8] = { 1, 5, 2, 6, 3, 7, 4, 8 };
+    static const float transposed[8] = { 1, 5, 2, 6, 3, 7, 4, 8 };
     for (int i = 0; i < 12; i++) {
         x[i] = (float)i;
         fortran[i] = (float)(i / 4 + i % 4 * 3);
@@ -93,14 +93,14 @@ static void every_kind_is_read(void **state) {
             assert_string_equal(fac_weights_name(w, 0), "a");
             expect(w, "a", fac_shape(3, 4), x);
             expect(w, "again", fac_shape(3, 4), x);
-            expect(w, "turned", fac_shape(4, 2), turned);
+            expect(w, "transposed", fac_shape(4, 2), transposed);
             assert_ptr_equal(fac_weights_find(w, "a")->storage,
-                             fac_weights_find(w, "turned")->storage);
+                             fac_weights_find(w, "transposed")->storage);
             break;
         case PTH_NESTED:
             assert_int_equal(fac_weights_count(w), 2);
             expect(w, "a", fac_shape(3, 4), x);
-            expect(w, "inner.7", fac_shape(4, 2), turned);
+            expect(w, "inner.7", fac_shape(4, 2), transposed);
             break;
         case NPY_BIG:
             expect(w, "arr_0", fac_shape(3, 4), fortran);

@@ -150,7 +150,7 @@ uint nv_other_word(uint x, int mask) {
 }
 float nv_other_lane(float x, int mask) { return of_word(nv_other_word(word_of(x), mask)); }
 
-static void matrices(uint *r, uint at, int turned) {
+static void matrices(uint *r, uint at, int transposed) {
     warp *w = mine();
     const int lane = now % LANES, g = lane / 4, t = lane % 4;
     if (at % 16) abort();
@@ -159,8 +159,8 @@ static void matrices(uint *r, uint at, int turned) {
     for (int m = 0; m < 4; m++) {
         ushort two[2];
         for (int i = 0; i < 2; i++) {
-            const int row = turned ? 2 * t + i : g;
-            const int column = turned ? g : 2 * t + i;
+            const int row = transposed ? 2 * t + i : g;
+            const int column = transposed ? g : 2 * t + i;
             memcpy(&two[i], low + w->in[8 * m + row][0] + 2 * column, 2);
         }
         r[m] = two[0] | (uint)two[1] << 16;
@@ -168,7 +168,7 @@ static void matrices(uint *r, uint at, int turned) {
     meet_warp();
 }
 void nv_matrices(uint *r, uint at) { matrices(r, at, 0); }
-void nv_matrices_turned(uint *r, uint at) { matrices(r, at, 1); }
+void nv_matrices_transposed(uint *r, uint at) { matrices(r, at, 1); }
 
 /* Term k of row or column n of an operand: register base + 2 (k / half) or the like, by lanes. */
 static float term(const uint *v, int kind, int second) {

@@ -101,7 +101,7 @@ typedef struct fac_augment {
     double erase; /* in this part of the images a rectangle becomes 0 (Zhong et al. 2017) */
     double mixup; /* alpha: each sample is mixed with another one (Zhang et al. 2018); labels become
                      probabilities, f32 [n, classes].  Also of samples that are no images */
-    double shift; /* waveforms: turned around by up to this part of their length to either side */
+    double shift; /* waveforms: rotated in time by up to this part of their length to either side */
     double gain;  /* waveforms: louder or softer by up to so many dB */
     double noise; /* waveforms: white noise of up to this part of their own loudness (rms) */
 } fac_augment;

@@ -50,23 +50,23 @@ fac_status fac_image_orient(fac_image *image, int orientation, const char *name,
     bool swap = orientation >= 5;
     bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
     bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
-    fac_image turned = { 0 };
-    FAC_TRY(swap ? fac_image_new(h, w, name, &turned, err)
-                 : fac_image_new(w, h, name, &turned, err));
+    fac_image oriented = { 0 };
+    FAC_TRY(swap ? fac_image_new(h, w, name, &oriented, err)
+                 : fac_image_new(w, h, name, &oriented, err));
 
     const uint8_t *from = image->rgb;
     for (int y = 0; y < h; y++)
         for (int x = 0; x < w; x++, from += 3) {
             int tx = swap ? y : x;
             int ty = swap ? x : y;
-            if (mirror_x) tx = turned.width - 1 - tx;
-            if (mirror_y) ty = turned.height - 1 - ty;
-            uint8_t *to = turned.rgb + 3 * ((size_t)ty * (size_t)turned.width + (size_t)tx);
+            if (mirror_x) tx = oriented.width - 1 - tx;
+            if (mirror_y) ty = oriented.height - 1 - ty;
+            uint8_t *to = oriented.rgb + 3 * ((size_t)ty * (size_t)oriented.width + (size_t)tx);
             to[0] = from[0];
             to[1] = from[1];
             to[2] = from[2];
         }
     fac_release(image->rgb);
-    *image = turned;
+    *image = oriented;
     return FAC_OK;
 }

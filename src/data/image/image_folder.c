@@ -74,8 +74,7 @@ static fac_status take_names(const names *classes, fac_dataset *d, fac_error *er
     for (size_t c = 0; to && c < classes->n; c++)
         if (!(to[c] = fac_arena_text(&d->memory->arena, strrchr(classes->at[c], '/') + 1)))
             to = NULL;
-    if (!to)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for the names of %zu classes", classes->n);
+    if (!to) return fac_raise_memory(err, "the names of %zu classes", classes->n);
     static const double mean[3] = { 0.485, 0.456, 0.406 },
                         std[3] = { 0.229, 0.224, 0.225 }; /* as the preset "imagenet" */
     d->classes = (int)classes->n;

@@ -214,9 +214,7 @@ static fac_status reuse(fac_tensor **t, fac_type type, int64_t most, void **data
 static fac_status scratch(fac_batch_memory *m, int64_t floats, fac_error *err) {
     if (m->other) return FAC_OK;
     m->other = fac_alloc((size_t)floats + 1, sizeof *m->other);
-    return m->other ? FAC_OK
-                    : fac_raise(err, FAC_E_NOMEM, "no memory for a sample of %lld numbers",
-                                (long long)floats);
+    return m->other ? FAC_OK : fac_raise_memory(err, "a sample of %lld numbers", (long long)floats);
 }
 
 fac_status fac_batches_check(const fac_dataset *d, const fac_batches *b, fac_error *err) {

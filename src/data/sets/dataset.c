@@ -65,9 +65,7 @@ fac_status fac_dataset_like(const fac_dataset *d, fac_dataset *out, fac_error *e
     memcpy(out->std, d->std, sizeof d->std);
     if (!d->class_names) return FAC_OK;
     out->class_names = fac_arena_texts(&out->memory->arena, d->class_names, (size_t)d->classes);
-    return out->class_names
-               ? FAC_OK
-               : fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", d->classes);
+    return out->class_names ? FAC_OK : fac_raise_memory(err, "the names of %d classes", d->classes);
 }
 
 /* Samples from..to of the random order. */

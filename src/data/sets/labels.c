@@ -57,8 +57,7 @@ static fac_status cut(fac_labels *l, size_t bytes, fac_error *err) {
     for (size_t i = 0; i < bytes; i++) lines += l->text[i] == '\n';
     l->lines = fac_copy_text(l->text);
     l->names = fac_alloc(lines, sizeof *l->names);
-    if (!l->lines || !l->names)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %zu names of classes", lines);
+    if (!l->lines || !l->names) return fac_raise_memory(err, "%zu names of classes", lines);
     for (char *p = l->lines; p;) {
         char *end = strchr(p, '\n');
         if (end) *end++ = 0;

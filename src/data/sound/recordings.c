@@ -119,8 +119,7 @@ static fac_status take_names(const fac_recordings *r, fac_dataset *d) {
     d->classes = (int)r->classes.n;
     d->class_names = fac_arena_texts(&d->memory->arena, r->classes.at, r->classes.n);
     return d->class_names ? FAC_OK
-                          : fac_raise(r->err, FAC_E_NOMEM, "no memory for the names of %zu classes",
-                                      r->classes.n);
+                          : fac_raise_memory(r->err, "the names of %zu classes", r->classes.n);
 }
 
 static fac_status keep_files(const fac_recordings *r, const waves *w, fac_dataset *out) {

@@ -25,8 +25,7 @@ fac_status fac_ring_new(int64_t length, int64_t hop, fac_ring **out, fac_error *
     float *samples = r ? fac_alloc((size_t)room, sizeof *samples) : NULL;
     if (!samples) {
         fac_release(r);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %lld samples of a stream",
-                         (long long)room);
+        return fac_raise_memory(err, "%lld samples of a stream", (long long)room);
     }
     r->length = length;
     r->hop = hop;

@@ -82,8 +82,7 @@ fac_status fac_sound_load(const char *path, fac_sound *out, fac_error *err) {
 
 fac_status fac_sound_mono(const fac_sound *s, int rate, fac_tensor **out, fac_error *err) {
     float *mean = fac_alloc((size_t)s->frames + 1, sizeof *mean);
-    if (!mean)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %lld samples", (long long)s->frames);
+    if (!mean) return fac_raise_memory(err, "%lld samples", (long long)s->frames);
     for (int64_t i = 0; i < s->frames; i++) {
         double sum = 0;
         for (int c = 0; c < s->channels; c++) sum += s->samples[i * s->channels + c];

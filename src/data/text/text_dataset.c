@@ -10,9 +10,7 @@ static fac_status take_names(const fac_texts *t, fac_dataset *d, fac_error *err)
     d->classes = t->classes;
     if (!t->class_names) return FAC_OK;
     d->class_names = fac_arena_texts(&d->memory->arena, t->class_names, (size_t)t->classes);
-    return d->class_names
-               ? FAC_OK
-               : fac_raise(err, FAC_E_NOMEM, "no memory for the names of %d classes", t->classes);
+    return d->class_names ? FAC_OK : fac_raise_memory(err, "the names of %d classes", t->classes);
 }
 
 fac_status fac_dataset_texts(const fac_texts *t, const fac_vocab *v, int64_t length,

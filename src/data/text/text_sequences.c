@@ -28,7 +28,7 @@ static fac_status make(int64_t tokens, int64_t labels, fac_dataset *out, fac_err
     out->memory->samples = fac_alloc((size_t)tokens, sizeof(int32_t));
     if (labels) out->memory->labels = fac_alloc((size_t)labels, sizeof(int64_t));
     if (!out->memory->samples || (labels && !out->memory->labels))
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %lld tokens", (long long)tokens);
+        return fac_raise_memory(err, "%lld tokens", (long long)tokens);
     out->tokens = out->memory->samples;
     out->labels = out->memory->labels;
     return FAC_OK;

@@ -80,7 +80,7 @@ static fac_status fill(fac_tensor *t, const double first[], fac_error *err) {
     const fac_dims d = fac_tensor_type(t).dims;
     const size_t n = (size_t)fac_dims_count(&d), each = d.n > 1 ? (size_t)d.d[1] : 1;
     float *to = fac_alloc(n + 1, sizeof *to);
-    if (!to) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu numbers", n);
+    if (!to) return fac_raise_memory(err, "%zu numbers", n);
     for (size_t i = 0; i < n; i++) to[i] = (float)first[i / each];
     const fac_status status = fac_tensor_write(t, to, n * sizeof *to, err);
     fac_release(to);

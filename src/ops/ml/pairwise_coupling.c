@@ -83,7 +83,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const bool room = q && qp;
     fac_release(q);
     fac_release(qp);
-    return room ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %lld classes", (long long)n);
+    return room ? FAC_OK : fac_raise_memory(err, "%lld classes", (long long)n);
 }
 
 static const fac_case cases[] = { { "pairwise_coupling(f32[2,3,3])", 0.05, 0.95, 1e-5 },

@@ -93,8 +93,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const attrs *a = r->attrs;
     const fac_dims *d = &r->in[X].type.dims;
     bool *have = fac_alloc((size_t)a->targets, sizeof *have), ok = true;
-    if (!have)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %lld targets", (long long)a->targets);
+    if (!have) return fac_raise_memory(err, "%lld targets", (long long)a->targets);
     for (int64_t i = 0; i < d->d[0] && ok; i++)
         ok = run_row(r, r->in[X].f + i * d->d[1], r->out[0].f + i * a->targets, have);
     fac_release(have);

@@ -56,9 +56,8 @@ static fac_status host(const fac_node *n, fac_tensor *const x[], fac_tensor *out
                         fac_strings_of(x[1])[place(&b.dims, &d, e)]);
         room = texts[e] != NULL;
     }
-    fac_status status =
-        room ? fac_strings_tensor(d, texts, out, err)
-             : fac_raise(err, FAC_E_NOMEM, "no memory for %lld texts", (long long)count);
+    fac_status status = room ? fac_strings_tensor(d, texts, out, err)
+                             : fac_raise_memory(err, "%lld texts", (long long)count);
     fac_release(texts);
     fac_arena_free(&arena);
     return status;

@@ -354,7 +354,7 @@ bool fac_rows_all(fac_graph *to, const fac_rows *r) {
     return true;
 }
 
-bool fac_rows_turn(const fac_rows *r, int64_t *lines) {
+bool fac_rows_transpose(const fac_rows *r, int64_t *lines) {
     if (r->have != r->want || r->want < 4 || r->at[0]) return false;
     const int64_t wide = r->at[1];
     if (wide < 2 || r->want % wide || wide == r->want) return false;
@@ -367,7 +367,7 @@ bool fac_rows_turn(const fac_rows *r, int64_t *lines) {
 fac_value *fac_rows_take(fac_graph *to, const fac_rows *r, fac_dims dims) {
     int64_t lines;
     if (fac_rows_in_order(r)) return fac_reshape_sizes(r->from, dims);
-    if (fac_rows_turn(r, &lines)) {
+    if (fac_rows_transpose(r, &lines)) {
         fac_value *matrix =
             fac_reshape_sizes(r->from, fac_shape(r->images, lines, r->want / lines, r->size));
         return fac_reshape_sizes(fac_transpose(matrix, fac_shape(0, 2, 1, 3)), dims);

@@ -22,7 +22,7 @@ bool fac_rows_in_order(const fac_rows *r);
 /* Each row of r->from is read once? */
 bool fac_rows_all(fac_graph *to, const fac_rows *r);
 /* Do they only change places as the elements of a matrix do that is transposed? */
-bool fac_rows_turn(const fac_rows *r, int64_t *lines);
+bool fac_rows_transpose(const fac_rows *r, int64_t *lines);
 /* The rows in one gather, one transpose, or none, with these dims. */
 fac_value *fac_rows_take(fac_graph *to, const fac_rows *r, fac_dims dims);
 

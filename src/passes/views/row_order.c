@@ -256,7 +256,7 @@ static bool feeds_product(const fac_value *v) {
 /* The dims of what was transposed: the first two the other way round, where they are lines and
  * columns.
  */
-static fac_dims turned_back(const fac_dims *d, int64_t lines) {
+static fac_dims transposed_back(const fac_dims *d, int64_t lines) {
     fac_dims t = *d;
     if (d->n == 3 && d->d[1] == lines) {
         t.d[0] = d->d[1];
@@ -276,8 +276,8 @@ static bool move(state *s, fac_graph *to, const fac_node *n, fac_value *const in
     const fac_dims dims = out[0]->type.dims;
     if (!same && !of_rows(r.from, n->out[0])) return true;
     int64_t lines;
-    if (!same && whole && !fac_is_moved(r.from) && fac_rows_turn(&r, &lines)) {
-        remember(s, to, out[0], fac_reshape_sizes(r.from, turned_back(&dims, lines)), &r);
+    if (!same && whole && !fac_is_moved(r.from) && fac_rows_transpose(&r, &lines)) {
+        remember(s, to, out[0], fac_reshape_sizes(r.from, transposed_back(&dims, lines)), &r);
         return true;
     }
     if (r.copies < 1 || (r.copies == 1 && r.transposed && !same)) return true;

@@ -55,13 +55,11 @@ static fac_status take_graph(fac_analysis *a, const fac_graph *g, int64_t batch,
         note_decided(a, g);
         return FAC_OK;
     }
-    if (status == FAC_E_NOMEM)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
+    if (status == FAC_E_NOMEM) return fac_raise_memory(err, "a graph of %d nodes", g->nodes);
     fac_graph_free(a->graph);
     a->open = fac_arena_text(&a->memory, why.text);
     a->graph = fac_graph_rebuild(g, &(fac_rebuild){ .keep_dead = false }, NULL);
-    if (!a->graph || !a->open)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a graph of %d nodes", g->nodes);
+    if (!a->graph || !a->open) return fac_raise_memory(err, "a graph of %d nodes", g->nodes);
     return fac_graph_check(a->graph, err);
 }
 
@@ -157,7 +155,7 @@ static fac_status take_layer(fac_analysis *a, int i, uint8_t *seen, fac_error *e
     l->kind = fac_kind_of(n, a->classes[i]);
     l->attrs = attrs_text(&a->memory, n);
     if (!l->name || !l->module || !l->attrs || !l->node)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", a->totals.layers);
+        return fac_raise_memory(err, "%d layers", a->totals.layers);
     for (int k = n->nin - 1; k >= 0; k--)
         if (n->in[k] && fac_is_data(n->in[k])) l->in = n->in[k]->type;
     if (!fac_is_unknown(n->out[0])) l->out = n->out[0]->type;
@@ -191,8 +189,7 @@ static fac_status find_modules(fac_analysis *a, fac_error *err) {
         a->layers[i].is_module =
             *a->layers[i].module && !fac_table_get(&inner, a->layers[i].module);
     fac_table_free(&inner);
-    return good ? FAC_OK
-                : fac_raise(err, FAC_E_NOMEM, "no memory for %d modules", a->totals.layers);
+    return good ? FAC_OK : fac_raise_memory(err, "%d modules", a->totals.layers);
 }
 
 /* Sizes that nodes of the model compute and that are known here: integers of one dim or more. */
@@ -243,15 +240,14 @@ static fac_status take_layers(fac_analysis *a, fac_error *err) {
     const fac_graph *g = a->graph;
     const size_t room = (size_t)g->nodes + 1;
     a->nodes = fac_arena_alloc(&a->memory, room, sizeof *a->nodes);
-    if (!a->nodes) return fac_raise(err, FAC_E_NOMEM, "no memory for %d nodes", g->nodes);
+    if (!a->nodes) return fac_raise_memory(err, "%d nodes", g->nodes);
     for (const fac_node *n = g->first; n; n = n->next)
         if (runs(n)) a->nodes[a->totals.layers++] = n;
     a->layers = fac_arena_alloc(&a->memory, (size_t)a->totals.layers + 1, sizeof *a->layers);
     a->classes = fac_arena_alloc(&a->memory, (size_t)a->totals.layers + 1, sizeof *a->classes);
     uint8_t *seen = fac_alloc((size_t)g->ids + 1, 1);
     const bool there = a->layers && a->classes && seen;
-    fac_status status =
-        there ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %d layers", g->nodes);
+    fac_status status = there ? FAC_OK : fac_raise_memory(err, "%d layers", g->nodes);
     for (int i = 0; i < a->totals.layers && !status; i++) status = take_layer(a, i, seen, err);
     fac_release(seen);
     FAC_TRY(status);

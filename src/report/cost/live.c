@@ -87,8 +87,7 @@ fac_status fac_find_lives(fac_analysis *a, fac_error *err) {
     }
     fac_release(layer_of);
     fac_release(change);
-    return there ? FAC_OK
-                 : fac_raise(err, FAC_E_NOMEM, "no memory for the lives of %zu values", values);
+    return there ? FAC_OK : fac_raise_memory(err, "the lives of %zu values", values);
 }
 
 static int larger_first(const void *x, const void *y) {

@@ -326,7 +326,7 @@ static fac_status search_stretch(search *s, int first, int n, fac_error *err) {
     stretch r = { .first = first, .n = n, .start = s->base };
     double peak, after, other;
     int *order = s->order + first, *trial = fac_alloc((size_t)n, sizeof *trial);
-    if (!trial) return fac_raise(err, FAC_E_NOMEM, "no memory for the orders of %d layers", n);
+    if (!trial) return fac_raise_memory(err, "the orders of %d layers", n);
     for (int i = 0; i < n; i++) order[i] = first + i;
     peak = replay(s, order, n, s->base, &after);
     undo(s, order, n);
@@ -381,8 +381,7 @@ fac_status fac_analysis_order(const fac_analysis *a, int *order, double *peak, b
     search s = { .a = a, .order = order, .exact = true };
     fac_status status = prepare(&s)
                             ? search_all(&s, err)
-                            : fac_raise(err, FAC_E_NOMEM, "no memory for the orders of %d layers",
-                                        a->totals.layers);
+                            : fac_raise_memory(err, "the orders of %d layers", a->totals.layers);
     fac_arena_free(&s.memory);
     if (status) return status;
     *peak = s.peak;

@@ -145,7 +145,7 @@ fac_status fac_analysis_tree(const fac_analysis *a, fac_convention convention, f
         return FAC_OK;
     }
     fac_tree_free(t);
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the tree of %d layers", a->totals.layers);
+    return fac_raise_memory(err, "the tree of %d layers", a->totals.layers);
 }
 
 const fac_branch *fac_tree_root(const fac_tree *t) { return &t->root.b; }

@@ -5,10 +5,6 @@
 #include "base/memory.h"
 #include "report/diff/diff.h"
 
-fac_status fac_diff_no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models");
-}
-
 /* ---- changes ---- */
 
 fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text) {
@@ -20,7 +16,7 @@ fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text) {
     const bool room = !text->failed && c.text && (two ? c.a && c.b : c.a || c.b) &&
                       fac_reserve(&d->changes, &d->room, d->n + 1, sizeof *d->changes);
     fac_text_free(text);
-    if (!room) return fac_diff_no_memory(t->err);
+    if (!room) return fac_raise_memory(t->err, "a comparison of two models");
     d->changes[d->n++] = c;
     (c.of == FAC_OF_NODE ? d->totals.nodes : d->totals.leaves)[c.kind]++;
     return FAC_OK;
@@ -161,7 +157,7 @@ static fac_status tell_pair(fac_teller *t, const fac_node *x, const fac_node *y)
     const bool news =
         rewired.n || changed.n || c.kind == FAC_RENAMED || t->moved[t->m.b.place[y->id]];
     fac_text *text = rewired.n ? &rewired : &changed;
-    if (!status && changed.failed) status = fac_diff_no_memory(t->err);
+    if (!status && changed.failed) status = fac_raise_memory(t->err, "a comparison of two models");
     if (!status && news) status = fac_tell(t, c, text);
     fac_text_free(&changed);
     fac_text_free(&rewired);
@@ -210,7 +206,7 @@ static fac_status tell_all(fac_teller *t) {
     t->real[1] = fac_alloc((size_t)b->ids + 1, sizeof *t->real[1]);
     t->moved = fac_alloc((size_t)b->nodes + 1, sizeof *t->moved);
     if (!t->real[0] || !t->real[1] || !t->moved || !fac_diff_moved(&t->m, t->moved))
-        return fac_diff_no_memory(t->err);
+        return fac_raise_memory(t->err, "a comparison of two models");
     fac_find_real(&t->m.a, t->real[0]);
     fac_find_real(&t->m.b, t->real[1]);
     FAC_TRY(fac_tell_leaves(t, FAC_OF_INPUT, a->ninputs, a->inputs, b->ninputs, b->inputs));
@@ -226,7 +222,7 @@ fac_status fac_diff(const fac_graph *a, const fac_graph *b, const fac_diff_opts 
     FAC_TRY(fac_graph_usable(a, "fac_diff", err));
     FAC_TRY(fac_graph_usable(b, "fac_diff", err));
     fac_teller t = { .d = fac_alloc(1, sizeof *t.d), .err = err };
-    if (!t.d) return fac_diff_no_memory(err);
+    if (!t.d) return fac_raise_memory(err, "a comparison of two models");
     if (opts) t.o = *opts;
     fac_status status = fac_match_graphs(a, b, t.o.structure, &t.m, err);
     if (!status) status = tell_all(&t);

@@ -28,7 +28,6 @@ typedef struct fac_teller {
 
 /* ---- diff.c ---- */
 
-fac_status fac_diff_no_memory(fac_error *err);
 /* One more change; takes the text. */
 fac_status fac_tell(fac_teller *t, fac_change c, fac_text *text);
 

@@ -93,7 +93,7 @@ fac_status fac_tell_outputs(fac_teller *t) {
     fac_table of_a = { 0 }, of_b = { 0 };
     bool *seen = fac_alloc(b->noutputs + 1, sizeof *seen);
     const bool room = seen && name_outputs(a, &of_a) && name_outputs(b, &of_b);
-    fac_status status = room ? FAC_OK : fac_diff_no_memory(t->err);
+    fac_status status = room ? FAC_OK : fac_raise_memory(t->err, "a comparison of two models");
     for (size_t i = 0; i < a->noutputs && !status; i++) {
         const fac_graph_out *mate = output_mate(t, i, &of_a, &of_b);
         if (mate) seen[mate - b->outputs] = true;

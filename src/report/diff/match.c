@@ -14,10 +14,6 @@
 #include "report/diff/match.h"
 #include "report/cost/report.h"
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory to compare two models");
-}
-
 /* ---- equal keys ---- */
 
 typedef struct keyed {
@@ -114,7 +110,7 @@ static fac_status match_params(fac_match *m, fac_error *err) {
     const bool room = a && b;
     fac_release(a);
     fac_release(b);
-    return room ? FAC_OK : no_memory(err);
+    return room ? FAC_OK : fac_raise_memory(err, "a comparison of two models");
 }
 
 /* ---- pairing nodes ---- */
@@ -222,7 +218,7 @@ static fac_status match_nodes(fac_match *m, const desk *r, fac_error *err) {
         spread(m, r->work);
     }
     fac_arena_free(&memory);
-    return room ? FAC_OK : no_memory(err);
+    return room ? FAC_OK : fac_raise_memory(err, "a comparison of two models");
 }
 
 /* ---- the calls ---- */
@@ -245,14 +241,16 @@ static bool take_side(fac_diff_side *s, const fac_graph *g) {
 fac_status fac_match_graphs(const fac_graph *a, const fac_graph *b, bool structure, fac_match *out,
                             fac_error *err) {
     *out = (fac_match){ .structure = structure };
-    if (!take_side(&out->a, a) || !take_side(&out->b, b)) return no_memory(err);
+    if (!take_side(&out->a, a) || !take_side(&out->b, b))
+        return fac_raise_memory(err, "a comparison of two models");
     const size_t na = (size_t)out->a.n + 1, nb = (size_t)out->b.n + 1;
     const desk r = { fac_alloc(na, sizeof *r.ha), fac_alloc(nb, sizeof *r.hb),
                      fac_alloc(na, sizeof *r.ka), fac_alloc(nb, sizeof *r.kb),
                      fac_alloc(na, sizeof *r.work) };
     const bool there = r.ha && r.hb && r.ka && r.kb && r.work;
     match_inputs(out);
-    fac_status status = there ? match_params(out, err) : no_memory(err);
+    fac_status status =
+        there ? match_params(out, err) : fac_raise_memory(err, "a comparison of two models");
     if (!status) status = match_nodes(out, &r, err);
     fac_release(r.ha);
     fac_release(r.hb);

@@ -76,7 +76,7 @@ fac_status fac_page_write(const fac_graph *g, const fac_analysis *a, const fac_p
     if (written(&text, &r))
         status = put(self, text.s, text.n, err);
     else
-        status = fac_raise(err, FAC_E_NOMEM, "no memory for a page");
+        status = fac_raise_memory(err, "a page");
     fac_text_free(&text);
     fac_tree_free(tree);
     return status;

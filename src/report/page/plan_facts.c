@@ -14,16 +14,12 @@ static fac_status zeros(const fac_graph *g, const fac_type *types, fac_tensor **
     return status;
 }
 
-static fac_status no_memory(fac_error *err) {
-    return fac_raise(err, FAC_E_NOMEM, "no memory for the parts of a plan");
-}
-
 static fac_status copy_parts(fac_program *p, fac_memory_facts *f, fac_error *err) {
     f->nparts = (int)fac_program_arena(p, NULL, 0);
     f->parts = fac_alloc((size_t)f->nparts + 1, sizeof *f->parts);
     if (!f->parts) {
         f->nparts = 0;
-        return no_memory(err);
+        return fac_raise_memory(err, "the parts of a plan");
     }
     fac_program_arena(p, f->parts, (size_t)f->nparts);
     bool good = true;
@@ -32,7 +28,7 @@ static fac_status copy_parts(fac_program *p, fac_memory_facts *f, fac_error *err
         f->parts[k].made_by = fac_copy_text(made_by);
         good &= !made_by || f->parts[k].made_by;
     }
-    return good ? FAC_OK : no_memory(err);
+    return good ? FAC_OK : fac_raise_memory(err, "the parts of a plan");
 }
 
 static fac_status plan_with(const fac_graph *g, const fac_type *types, fac_tensor **in,
@@ -59,7 +55,7 @@ static fac_status plan_of(const fac_analysis *a, const fac_graph *g, const fac_t
     const int n = fac_graph_inputs(g), known = fac_graph_inputs(bound);
     fac_type *types = fac_alloc((size_t)n + 1, sizeof *types);
     fac_tensor **in = fac_alloc((size_t)n + 1, sizeof *in);
-    fac_status status = types && in ? FAC_OK : no_memory(err);
+    fac_status status = types && in ? FAC_OK : fac_raise_memory(err, "the parts of a plan");
     for (int i = 0; i < n && !status; i++) {
         types[i] = fac_value_type(fac_graph_input(g, i));
         if (inputs) types[i] = inputs[i];
@@ -76,7 +72,7 @@ fac_status fac_memory_facts_of(const fac_analysis *a, const fac_graph *g, const 
                                fac_memory_facts *out, fac_error *err) {
     int *order = fac_alloc((size_t)fac_analysis_totals(a).layers + 1, sizeof *order);
     *out = (fac_memory_facts){ 0 };
-    if (!order) return no_memory(err);
+    if (!order) return fac_raise_memory(err, "the parts of a plan");
     const fac_status status =
         fac_analysis_order(a, order, &out->order_peak, &out->order_exact, err);
     fac_release(order);

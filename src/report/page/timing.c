@@ -32,7 +32,7 @@ fac_status fac_timing_of(fac_program *p, fac_timing *t, fac_error *err) {
     t->steps = fac_alloc(n + 1, sizeof *t->steps);
     if (!s || !t->steps) {
         fac_release(s);
-        return fac_raise(err, FAC_E_NOMEM, "no memory for the times of %zu steps", n);
+        return fac_raise_memory(err, "the times of %zu steps", n);
     }
     t->n = n;
     t->seconds = 0;

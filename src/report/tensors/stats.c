@@ -113,8 +113,7 @@ static fac_status settle_channels(fac_tally *t, const fac_dims *d, int axis, fac
     t->channel = fac_alloc((size_t)n, sizeof *t->channel);
     t->of = fac_alloc((size_t)n, sizeof *t->of);
     if (!t->channel || !t->of)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for statistics of %lld channels",
-                         (long long)n);
+        return fac_raise_memory(err, "statistics of %lld channels", (long long)n);
     t->s.channels = n;
     return FAC_OK;
 }

@@ -20,7 +20,7 @@
 
 static fac_value *rounding(fac_value *y, double units) { return times(size_of(y), units * UNIT); }
 
-/* |a||b| of the operator itself; a negative alpha is turned. */
+/* |a||b| of the operator itself; a negative alpha is negated. */
 static fac_value *positive(const fac_node *n, fac_value *const in[], fac_value *a, fac_value *b,
                            fac_value *c) {
     fac_value *e = fac_bound_again(n, in, a, b, c);

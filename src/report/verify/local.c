@@ -80,7 +80,7 @@ static fac_status run_part(const local *l, part *p, int round, bool second) {
     const size_t n = p->graph->ninputs;
     fac_error *err = l->t->err;
     fac_tensor **in = fac_alloc(n + 1, sizeof *in);
-    fac_status status = in ? FAC_OK : fac_raise(err, FAC_E_NOMEM, "no memory for %zu inputs", n);
+    fac_status status = in ? FAC_OK : fac_raise_memory(err, "%zu inputs", n);
     for (size_t i = 0; i < n && !status; i++) {
         fac_tensor *from = source_of(l, p->graph->inputs[i]->name, round, second);
         const fac_dtype want = p->graph->inputs[i]->type.dtype;
@@ -208,7 +208,7 @@ static fac_status drop_large(fac_pair *p, size_t *n, int rounds, fac_error *err)
     double all = 0, least = INFINITY;
     size_t kept = 0, same = 0;
     fac_pair *sorted = fac_alloc(*n + 1, sizeof *sorted);
-    if (!sorted) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu pairs", *n);
+    if (!sorted) return fac_raise_memory(err, "%zu pairs", *n);
     for (size_t k = 0; k < *n; k++) {
         all += rounds * bytes_of(p[k].a);
         sorted[k] = p[k];
@@ -303,8 +303,7 @@ static fac_status from_pair_to_pair(fac_trial *t, const fac_pair *pairs, size_t 
     l.given = fac_alloc((size_t)rounds * t->a.graph->ninputs + 1, sizeof *l.given);
     l.value = fac_alloc((size_t)rounds * l.n + 1, sizeof *l.value);
     good = good && l.given && l.value;
-    fac_status status =
-        good ? take_numbers(&l) : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu segments", n);
+    fac_status status = good ? take_numbers(&l) : fac_raise_memory(t->err, "%zu segments", n);
     if (!status) status = fac_local_cut(&l);
     if (!status) status = run_groups(&l);
     *can = !status && !l.unknown;

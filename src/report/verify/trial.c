@@ -21,7 +21,7 @@ fac_status fac_trial_run(const fac_trial *t, const fac_graph *g, fac_program *p,
                          fac_tensor *out[]) {
     const size_t n = g->ninputs;
     fac_tensor **in = fac_alloc(n + 1, sizeof *in);
-    fac_status status = in ? FAC_OK : fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu inputs", n);
+    fac_status status = in ? FAC_OK : fac_raise_memory(t->err, "%zu inputs", n);
     for (size_t i = 0; i < n && !status; i++) {
         if (g->inputs[i]->type.dtype == fac_tensor_type(t->in[i]).dtype)
             in[i] = fac_tensor_retain(t->in[i]);
@@ -52,7 +52,7 @@ fac_status fac_trial_rounds(fac_trial *t, fac_verify_side *s, int first, int rou
     fac_release(s->out);
     s->nout = (size_t)rounds * s->run->noutputs;
     s->out = fac_alloc(s->nout + 1, sizeof *s->out);
-    if (!s->out) return fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu outputs", s->nout);
+    if (!s->out) return fac_raise_memory(t->err, "%zu outputs", s->nout);
     fac_status status = fac_trial_program(t, s->run, &p);
     for (int r = 0; r < rounds && !status; r++) {
         status = fac_trial_inputs(t, first + r);

@@ -299,8 +299,7 @@ static fac_status judge(fac_trial *t, const fac_graph *a, const fac_graph *b) {
     if (!same_ports(t)) return FAC_OK;
     FAC_TRY(check_inputs(t));
     t->in = fac_alloc(t->a.graph->ninputs + 1, sizeof *t->in);
-    if (!t->in)
-        return fac_raise(t->err, FAC_E_NOMEM, "no memory for %zu inputs", t->a.graph->ninputs);
+    if (!t->in) return fac_raise_memory(t->err, "%zu inputs", t->a.graph->ninputs);
     const bool coarse[2] = { has_coarse(t->a.graph), has_coarse(t->b.graph) };
     t->a.coarse = coarse[0] && !coarse[1];
     t->b.coarse = coarse[1] && !coarse[0];

@@ -112,7 +112,7 @@ static fac_status set_weight(points *p, const cJSON *what, fac_error *err) {
     FAC_TRY(fac_json_real(what, "value", -1e6, 1e6, &value, err));
     if (isnan(value)) return fac_raise(err, FAC_E_ARGUMENT, "value must be a number");
     float *all = fac_alloc(1, bytes);
-    if (!all) return fac_raise(err, FAC_E_NOMEM, "no memory for a copy of %zu bytes", bytes);
+    if (!all) return fac_raise_memory(err, "a copy of %zu bytes", bytes);
     fac_status status = fac_tensor_read(t, all, bytes, err);
     all[index] = (float)value;
     if (!status) status = fac_tensor_write(t, all, bytes, err);

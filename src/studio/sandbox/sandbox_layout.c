@@ -75,9 +75,9 @@ static void write_elements(const fac_tensor *view, const double *storage, fac_te
 
 static fac_status views(fac_tensor *t, const fac_dims *order, const fac_dims *slice,
                         const double *storage, fac_text *to, fac_error *err) {
-    fac_tensor *turned = NULL, *view = NULL;
-    fac_status status = permuted(t, order, &turned, err);
-    if (!status) status = sliced(turned, slice, &view, err);
+    fac_tensor *transposed = NULL, *view = NULL;
+    fac_status status = permuted(t, order, &transposed, err);
+    if (!status) status = sliced(transposed, slice, &view, err);
     if (!status) {
         const fac_dims d = fac_tensor_type(view).dims;
         fac_dims by = { .n = d.n };
@@ -88,7 +88,7 @@ static fac_status views(fac_tensor *t, const fac_dims *order, const fac_dims *sl
         write_elements(view, storage, to);
     }
     fac_tensor_free(view);
-    fac_tensor_free(turned);
+    fac_tensor_free(transposed);
     return status;
 }
 

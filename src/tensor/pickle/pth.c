@@ -31,8 +31,6 @@ typedef struct reader {
     fac_text name; /* of the value at hand */
 } reader;
 
-static fac_status no_memory(reader *r) { return fac_raise_memory(r->err, "a PyTorch file"); }
-
 static void close_reader(reader *r) {
     for (size_t i = 0; i < r->storages.room; i++) fac_tensor_free(r->storages.slots[i].value);
     for (size_t i = 0; i < r->sections.room; i++) {
@@ -61,7 +59,7 @@ static fac_status add_storage(reader *r, const fac_pickle_value *s, const fac_se
     FAC_TRY(fac_tensor_from_file(from->file, from->at + at, type, NULL, &t, r->err));
     if (fac_table_put(&r->storages, s->text, t)) return FAC_OK;
     fac_tensor_free(t);
-    return no_memory(r);
+    return fac_raise_memory(r->err, "a PyTorch file");
 }
 
 /* Each entry is unpacked once, however many tensors are made of it. */
@@ -69,14 +67,14 @@ static fac_status open_storage(reader *r, const fac_pickle_value *s, const fac_s
     if ((*out = fac_table_get(&r->sections, s->text))) return FAC_OK;
     char *file = fac_arena_print(&r->arena, "%.*sdata/%s", (int)r->prefix, r->pickle_name, s->text);
     fac_section *section = fac_arena_alloc(&r->arena, 1, sizeof *section);
-    if (!file || !section) return no_memory(r);
+    if (!file || !section) return fac_raise_memory(r->err, "a PyTorch file");
     const fac_zip_entry *e = fac_zip_find(r->zip, file);
     if (!e) return fac_raise(r->err, FAC_E_FORMAT, "%.200s: is missing", file);
     FAC_TRY(fac_zip_read(r->zip, e, section, r->err));
     *out = section;
     if (fac_table_put(&r->sections, s->text, section)) return FAC_OK;
     fac_file_free(section->file);
-    return no_memory(r);
+    return fac_raise_memory(r->err, "a PyTorch file");
 }
 
 static fac_status unzip_storage(reader *r, const fac_pickle_value *s) {
@@ -162,7 +160,7 @@ static fac_status push_key(reader *r, const fac_pickle_value *key, bool *named) 
         return fac_raise(r->err, FAC_E_FORMAT, "%.200s: a name with a zero byte", text);
     if (r->name.n) fac_text_add(&r->name, ".");
     fac_text_add_bytes(&r->name, text, n);
-    return r->name.failed ? no_memory(r) : FAC_OK;
+    return r->name.failed ? fac_raise_memory(r->err, "a PyTorch file") : FAC_OK;
 }
 
 static fac_status walk(reader *r, fac_pickle_value *v, int depth) {
@@ -219,7 +217,7 @@ const fac_zip_entry *fac_pth_find(const fac_zip *zip) {
 
 static fac_status check_byte_order(reader *r) {
     char *file = fac_arena_print(&r->arena, "%.*sbyteorder", (int)r->prefix, r->pickle_name);
-    if (!file) return no_memory(r);
+    if (!file) return fac_raise_memory(r->err, "a PyTorch file");
     const fac_zip_entry *e = fac_zip_find(r->zip, file);
     fac_section s;
     if (!e) return FAC_OK;
@@ -287,7 +285,7 @@ static fac_status read_storages(reader *r, const fac_pickle *object, const fac_p
         return fac_raise(r->err, FAC_E_FORMAT, "a PyTorch file without the list of its storages");
     for (fac_pickle_value *s = object->storages; s && fits; s = s->next)
         fits = fac_table_put(&named, s->text, s);
-    if (!fits) status = no_memory(r);
+    if (!fits) status = fac_raise_memory(r->err, "a PyTorch file");
     for (size_t i = 0; i < keys->n && !status; i++) {
         const fac_pickle_value *key = keys->item[i], *s = key->kind == FAC_PICKLE_TEXT
                                                               ? fac_table_get(&named, key->text)

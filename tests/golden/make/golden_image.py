@@ -107,7 +107,7 @@ def files():
     yield "png_interlaced", interlaced_png(pattern(7, 5))
     exif = Image.Exif()
     exif[0x112] = 6
-    yield "png_turned", saved(image, "PNG", exif=exif)
+    yield "png_oriented", saved(image, "PNG", exif=exif)
     yield "bmp_rgb", saved(image, "BMP")
     yield "bmp_palette", saved(image.quantize(11), "BMP")
     yield "bmp_1bit", saved(image.convert("1"), "BMP")
@@ -136,7 +136,7 @@ def files():
     yield "jpeg_cmyk_420", saved(soft.convert("CMYK"), "JPEG", subsampling=2, **how)
     for turn in range(1, 9):
         exif[0x112] = turn
-        yield f"jpeg_turned_{turn}", saved(soft.convert("L"), "JPEG", exif=exif, quality=40, optimize=True)
+        yield f"jpeg_oriented_{turn}", saved(soft.convert("L"), "JPEG", exif=exif, quality=40, optimize=True)
 
 
 RESIZES = [(9, 7, 4, 3), (9, 7, 13, 11), (9, 7, 13, 3), (9, 7, 4, 11), (5, 23, 4, 6), (23, 5, 6, 4), (40, 31, 3, 2),

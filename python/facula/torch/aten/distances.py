@@ -54,9 +54,9 @@ def cross(g: Graph, a: Value, b: Value, dim: int = -1) -> Value:
     shape = broadcast(a.shape, b.shape)
     a, b, axis = g.expand(a, shape), g.expand(b, shape), axis_of(dim, len(shape))
 
-    def turned(x: Value, by: int) -> Value:
+    def rolled(x: Value, by: int) -> Value:
         return roll(g, x, [by], [axis])
-    return g.sub(g.mul(turned(a, -1), turned(b, -2)), g.mul(turned(a, -2), turned(b, -1)))
+    return g.sub(g.mul(rolled(a, -1), rolled(b, -2)), g.mul(rolled(a, -2), rolled(b, -1)))
 
 
 @row("renorm")

@@ -24,7 +24,6 @@
 #include "cpu_solvers.h"
 #include "backends/problem.h"
 #include "base/clamp.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
 
@@ -137,9 +136,9 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *a = fac_alloc(1, sizeof *a + 2 * sizeof *a->copy);
+    plan *a = fac_solver_plan(p, sizeof *a + 2 * sizeof *a->copy, err);
     (void)d;
-    if (!a) return fac_raise(err, FAC_E_NOMEM, "attention: no memory for a plan");
+    if (!a) return FAC_E_NOMEM;
     *a = *(const plan *)p->draft;
     a->problem = p;
     const fac_attention_shape *s = &a->shape;

@@ -26,7 +26,7 @@ typedef struct fac_bit_tile {
 } fac_bit_tile;
 typedef void fac_bit_tile_kernel(const fac_bit_tile *t);
 
-/* How numbers become codes: bit j is set as bit j of `start` is, turned over once for each
+/* How numbers become codes: bit j is set as bit j of `start` is, inverted once for each
  * threshold k below x that flips[j] has.  relu: of x.  sign: one bit, set unless x < 0, no
  * thresholds. */
 typedef struct fac_bit_levels {

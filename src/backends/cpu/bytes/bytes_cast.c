@@ -6,8 +6,6 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "ops/quant.h"
 
@@ -118,8 +116,8 @@ static fac_task *item_of(const fac_node *n) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     const fac_operand *x = &p->in[X], *y = &p->out[0];
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     *q = (plan){ .cpu = fac_cpu_of(d),
                  .n = fac_dims_count(&x->type.dims),
                  .x = x->layout.offset * fac_dtype_get(x->type.dtype)->block_bytes,

@@ -8,8 +8,6 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "ops/pool.h"
 #include "ops/quant_pair.h"
@@ -90,8 +88,8 @@ static bool pair_offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status pair_make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    pair_plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    pair_plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     *q = (pair_plan){ .cpu = fac_cpu_of(d),
                       .n = fac_dims_count(&p->out[0].type.dims),
                       .at = { p->in[FAC_PAIR_A].layout.offset, p->in[FAC_PAIR_B].layout.offset,
@@ -211,8 +209,8 @@ static bool last_offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status pool_make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    pool_plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    pool_plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     *q = (pool_plan){ .cpu = fac_cpu_of(d),
                       .x = p->in[0].layout,
                       .y = p->out[0].layout,

@@ -11,8 +11,6 @@
 #include "backends/cpu/device/columns.h"
 #include "backends/cpu/conv/conv_common.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "ops/conv_grad.h"
 
@@ -133,8 +131,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s/plane: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     q->cpu = fac_cpu_of(d);
     q->g = *(const fac_conv_geom *)p->draft;
     q->a = p->in[0].layout;

@@ -5,8 +5,6 @@
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "base/rng.h"
 #include "op_list.h"
 
@@ -55,8 +53,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "random_bits: no memory for a plan");
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     *q = (plan){ .counter = p->in[0].layout,
                  .y = p->out[0].layout,
                  .count = fac_dims_count(&p->out[0].type.dims),

@@ -8,7 +8,6 @@
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "tensor/tensor_internal.h"
 
@@ -47,8 +46,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *g = fac_alloc(1, sizeof *g);
-    if (!g) return fac_raise(err, FAC_E_NOMEM, "cache_write: no memory for a plan");
+    plan *g = fac_solver_plan(p, sizeof *g, err);
+    if (!g) return FAC_E_NOMEM;
     *g = plan_of(p);
     *out = g;
     return FAC_OK;

@@ -6,8 +6,6 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 
 typedef struct plan {
@@ -64,8 +62,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *r = fac_alloc(1, sizeof *r + (size_t)p->nin * sizeof *r->copy);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "concat: no memory for a plan");
+    plan *r = fac_solver_plan(p, sizeof *r + (size_t)p->nin * sizeof *r->copy, err);
+    if (!r) return FAC_E_NOMEM;
     r->n = p->nin;
     build(p, r->copy);
     *out = r;

@@ -13,7 +13,6 @@
 #include "cpu_solvers.h"
 #include "backends/problem.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "ops/reshapes.h"
 #include "op_list.h"
 #include <string.h>
@@ -110,8 +109,8 @@ static bool offer_reshape(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status new_plan(const fac_problem *p, plan **out, fac_error *err) {
-    plan *r = fac_alloc(1, sizeof *r + (size_t)p->nout * sizeof *r->copy);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *r = fac_solver_plan(p, sizeof *r + (size_t)p->nout * sizeof *r->copy, err);
+    if (!r) return FAC_E_NOMEM;
     r->n = p->nout;
     *out = r;
     return FAC_OK;

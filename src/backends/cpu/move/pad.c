@@ -7,8 +7,6 @@
 #include "backends/cpu/device/cpu.h"
 #include "backends/problem.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 
 typedef struct plan {
@@ -64,10 +62,10 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *r = fac_alloc(1, sizeof *r);
+    plan *r = fac_solver_plan(p, sizeof *r, err);
     fac_dims dims;
     fac_layout from, to, value = { 0 };
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "pad: no memory for a plan");
+    if (!r) return FAC_E_NOMEM;
     *r = (plan){ .problem = p, .size = fac_copy_size(p->in[0].type.dtype) };
     if (known(p, 2))
         value.offset = p->in[2].layout.offset; /* strides of 0: the one element everywhere */

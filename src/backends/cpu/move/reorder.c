@@ -4,8 +4,6 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 
 static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
@@ -23,8 +21,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    fac_copy *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "reorder: no memory for a plan");
+    fac_copy *r = fac_solver_plan(p, sizeof *r, err);
+    if (!r) return FAC_E_NOMEM;
     fac_copy_plan(r, &p->in[0].type.dims, &p->in[0].layout, &p->out[0].layout,
                   fac_copy_size(p->in[0].type.dtype));
     *out = r;

@@ -11,8 +11,6 @@
 #include "backends/cpu/device/blocked.h"
 #include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 
 typedef struct plan {
@@ -142,8 +140,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     const fac_dims *x = &p->in[0].type.dims;
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     *q = (plan){ .cpu = fac_cpu_of(d), .images = x->d[0], .channels = x->d[1], .plane = 1 };
     for (int k = 2; k < x->n; k++) q->plane *= x->d[k];
     for (int k = 0; k < p->nin; k++) q->in[k] = p->in[k].layout;

@@ -7,8 +7,6 @@
 #include "backends/draft.h"
 #include "backends/cpu/device/blocked.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "ops/pool.h"
 
@@ -89,9 +87,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     const fac_pool_geom g = *(const fac_pool_geom *)p->draft;
-    plan *q = fac_alloc(1, sizeof *q + (size_t)g.window[2].out * sizeof *q->across);
-    if (!q)
-        return fac_raise(err, FAC_E_NOMEM, "%s/blocked: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q + (size_t)g.window[2].out * sizeof *q->across, err);
+    if (!q) return FAC_E_NOMEM;
     q->g = g;
     q->cpu = fac_cpu_of(d);
     q->x = p->in[0].layout;

@@ -18,8 +18,6 @@
 #include "backends/cpu/product/slab.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "tensor/blocks.h"
 #include "tensor/tensor_internal.h"
@@ -117,9 +115,9 @@ static bool offer(fac_device *d, fac_problem *q, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *q, void **out, fac_error *err) {
-    plan *p = fac_alloc(1, sizeof *p);
+    plan *p = fac_solver_plan(q, sizeof *p, err);
     (void)d;
-    if (!p) return fac_raise(err, FAC_E_NOMEM, "linear/blocks: no memory for a plan");
+    if (!p) return FAC_E_NOMEM;
     *p = *(const plan *)q->draft;
     p->x = q->in[0].layout;
     p->b = q->in[2].layout;

@@ -9,8 +9,6 @@
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 
 enum { CHUNK = 16 << 10, SHARES = 8 };
@@ -53,8 +51,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *s = fac_alloc(1, sizeof *s + (size_t)p->nin * sizeof *s->in);
-    if (!s) return fac_raise(err, FAC_E_NOMEM, "sum_square_all: no memory for a plan");
+    plan *s = fac_solver_plan(p, sizeof *s + (size_t)p->nin * sizeof *s->in, err);
+    if (!s) return FAC_E_NOMEM;
     s->streams = fac_cpu_of(d)->simd->streams;
     s->inputs = p->nin;
     s->f64 = p->out[0].type.dtype == FAC_F64;

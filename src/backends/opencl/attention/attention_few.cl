@@ -2,7 +2,7 @@
  * Keys are looked at in chunks: an item has a key for itself, then some columns of the values of
  * every PARTS-th key.  After team.cl, with a team of ITEMS.
  * STEP: the query's own key and value are given beside the caches, and the first head that has them
- * writes them there at row `place`; no group reads that row.  TURNED: query and key are turned by
+ * writes them there at row `place`; no group reads that row.  ROTATED: query and key are rotated by
  * their position first, POSITIONS: which is given.  After index.cl then.
  * Options: those of elements.cl and team.cl; CHUNK keys at once; SIZE: of a query at most; LENGTHS:
  * i64 or i32, where there are some; CAUSAL; SOFT. */
@@ -39,9 +39,9 @@ static inline float product(local const float *a, global const float *b, const i
 }
 
 #ifdef STEP
-#ifdef TURNED
-/* Element d of a row, turned. */
-static inline float turned(global const float *x, const int d, const int pairs,
+#ifdef ROTATED
+/* Element d of a row, rotated. */
+static inline float rotated(global const float *x, const int d, const int pairs,
                            global const float *c, global const float *sine) {
 #if INTERLEAVED
     const int k = d / 2, second = d % 2, first = 2 * k, other = first + 1;
@@ -52,16 +52,16 @@ static inline float turned(global const float *x, const int d, const int pairs,
     const float a = x[first], b = x[other];
     return second ? b * c[k] + a * sine[k] : a * c[k] - b * sine[k];
 }
-#define TURN(x, d) turned(x, d, (int)s.pairs, c, sine)
+#define ROTATE(x, d) rotated(x, d, (int)s.pairs, c, sine)
 #else
-#define TURN(x, d) (x)[d]
+#define ROTATE(x, d) (x)[d]
 #endif
 #define STEP_BUFFERS                                                                               \
     , global const MEMORY(AT) *at, global const float *key, global const float *value,             \
         global float *k_to, global float *v_to, global const float *c, global const float *sine,   \
         global const MEMORY(POSITIONS) *positions, global long *told
 #else
-#define TURN(x, d) (x)[d]
+#define ROTATE(x, d) (x)[d]
 #define STEP_BUFFERS
 #endif
 
@@ -96,7 +96,7 @@ kernel void attention(const numbers s, global const float *q, global const float
     local float fresh[SIZE];
     const long place = (long)at[s.at + b];
     if (outside(place, place, s.keys, told + s.told, s.step)) return;
-#ifdef TURNED
+#ifdef ROTATED
 #ifdef PLACED
     const long given = (long)positions[s.positions + b];
     const long angle = given < 0 ? given + s.table : given;
@@ -109,7 +109,7 @@ kernel void attention(const numbers s, global const float *q, global const float
 #endif
     key += s.key + b * s.key_by[0] + g * s.key_by[1];
     value += s.value + b * s.value_by[0] + g * s.value_by[1];
-    for (int d = item; d < size; d += ITEMS) fresh[d] = TURN(key, d);
+    for (int d = item; d < size; d += ITEMS) fresh[d] = ROTATE(key, d);
     if (h % s.share == 0) {
         const long line = b * (s.heads / s.share) + g;
         k_to += s.k_to + (line * s.keys + place) * s.size;
@@ -118,7 +118,7 @@ kernel void attention(const numbers s, global const float *q, global const float
         for (int d = item; d < (int)s.columns; d += ITEMS) v_to[d] = value[d];
     }
 #endif
-    for (int d = item; d < size; d += ITEMS) query[d] = TURN(q, d) * REAL(s.scale);
+    for (int d = item; d < size; d += ITEMS) query[d] = ROTATE(q, d) * REAL(s.scale);
     barrier(CLK_LOCAL_MEM_FENCE);
     float top = -INFINITY, sum = 0;
     TV out = 0;

@@ -79,7 +79,7 @@ static void add_options(const fac_problem *p, const fac_cl_few *s, fac_text *to)
                    placed ? fac_cl_tag(p->in[STEP_POSITIONS].type.dtype) : "i64");
     if (placed) fac_text_add(to, " -DPLACED");
     if (rotated)
-        fac_text_print(to, " -DTURNED -DINTERLEAVED=%d", fac_attr_flag(p->node, "interleaved"));
+        fac_text_print(to, " -DROTATED -DINTERLEAVED=%d", fac_attr_flag(p->node, "interleaved"));
 }
 
 /* The operand, or q in place of one that is not there. */

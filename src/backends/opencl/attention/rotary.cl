@@ -1,7 +1,7 @@
-/* Pairs of elements of heads turned by the angles of their positions; what is no part of a pair
+/* Pairs of elements of heads rotated by the angles of their positions; what is no part of a pair
  * stays.  An item does one pair, or one element that stays.
  * Options: those of elements.cl; X: of x and y; C: of cos and sin; I: of positions, where there are
- * some; APART: how far the two of a pair stand apart, 0: half a turned width; STEP from pair to
+ * some; APART: how far the two of a pair stand apart, 0: half a rotated width; STEP from pair to
  * pair. */
 typedef struct {
     long x, cos, sin, at, y, told, step, count, heads, rows, size, pairs, table;

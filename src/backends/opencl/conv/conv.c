@@ -2,6 +2,7 @@
  * and groups, as products (conv.h). Weights are packed once; where they change in the run, as a
  * step of it. */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/opencl/conv/conv.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/gpu/speed.h"
@@ -91,7 +92,7 @@ static fac_status make_tables(fac_device *d, plan *q, fac_error *err) {
     return status;
 }
 
-/* Weights are found by a table: they are turned, or in blocks. */
+/* Weights are found by a table: they are flipped, or in blocks. */
 static bool has_terms(const fac_cl_conv *c) { return c->kind == FAC_GPU_GRAD_X || c->block; }
 
 static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
@@ -119,14 +120,10 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     fac_status status = build(d, p, q, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 /* ---- weights ---- */
@@ -148,7 +145,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     const plan *q = arg;
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_GPU_GRAD_X, table = has_terms(c);
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X, table = has_terms(c);
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2], row = g->C / g->groups * taps,
                   element = (int64_t)q->g.element;
     fac_opencl *o = fac_opencl_of(d);
@@ -156,7 +153,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     for (int i = 0; i < c->phases; i++) {
         const fac_gpu_shape s = fac_cl_phase_shape(c, i);
         packing a = {
-            .batch = s.batch, .K = s.K, .M = s.M, .padded = s.a.column, .row = turned ? taps : row
+            .batch = s.batch, .K = s.K, .M = s.M, .padded = s.a.column, .row = grad_x ? taps : row
         };
         a.from = (int64_t)fac_cl_at(from) / element;
         a.to = (int64_t)fac_cl_at(to) / element + s.a.at;

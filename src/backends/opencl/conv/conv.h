@@ -5,7 +5,7 @@
  *   grad_x    dx[C][pixels] = w'[C][K T R S]   patches of dy        M = C/groups   N = images x
  *             pixels of x   K = K/groups x taps (conv_transpose is the same with other names: y =
  *             dx, x = dy)
- *   grad_w    dw[K][C T R S] = dy[K][pixels]   patches of x turned  M = K/groups   N = C/groups x
+ *   grad_w    dw[K][C T R S] = dy[K][pixels]   patches of x^T      M = K/groups   N = C/groups x
  *             taps        K = pixels of all y
  *
  * The gradient by x of a strided convolution falls apart into phases: pixels of dx whose places are

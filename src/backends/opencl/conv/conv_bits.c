@@ -1,5 +1,5 @@
 /* conv2d_basis/count and conv2d_codes/count: convolutions of few bits by popcount, on any device;
- * see conv_bits.cl.  Weights are turned into words in each run, which takes little beside the rest.
+ * see conv_bits.cl.  Weights are packed into words in each run, which takes little beside the rest.
  */
 #include <limits.h>
 #include "backends/opencl/conv/conv_bits.h"

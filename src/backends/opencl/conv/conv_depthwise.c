@@ -33,7 +33,7 @@ typedef struct depthwise {
     fac_cl_tiling q;
     bool flipped; /* by x, as a convolution with the taps from the last to the first */
     const fac_operand *in,
-        *out; /* images that windows slide over, and what they make; turned: the other way */
+        *out; /* images that windows slide over, and what they make; grad_x: the other way */
     int64_t splits, high, wide; /* by w: parts of the sum, tiles of an image */
 } depthwise;
 
@@ -72,7 +72,7 @@ static void flip_window(fac_window *w) {
 static void flip(depthwise *d) {
     flip_window(&d->q.h);
     flip_window(&d->q.w);
-    d->q.turned = false;
+    d->q.grad_x = false;
     d->flipped = true;
 }
 
@@ -119,7 +119,7 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
     d->out = by_w ? &p->in[1] : &p->out[0];
     d->q = (fac_cl_tiling){ .h = fac_conv_window(g, 1),
                             .w = fac_conv_window(g, 2),
-                            .turned = d->kind == FAC_GPU_GRAD_X,
+                            .grad_x = d->kind == FAC_GPU_GRAD_X,
                             .N = g->N,
                             .C = d->made * g->groups };
     if (!alone) d->q.most = (int)(LOCAL / (d->read * g->R * g->S * 16));
@@ -127,7 +127,7 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, depthwise *d) {
                 (d->kind == FAC_GPU_FORWARD || (g->stride[1] == 1 && g->stride[2] == 1));
     d->q.favourite = favourite(d);
     if (!fac_cl_tiling_cut(o, p->variant, &d->q)) return false;
-    if (d->q.down_rows && d->q.turned) flip(d);
+    if (d->q.down_rows && d->q.grad_x) flip(d);
     if (by_w) split(o, d);
     return true;
 }

@@ -1,4 +1,4 @@
-/* Depthwise convolution with channels last, and (TURNED) its gradient by x: a sum over the window
+/* Depthwise convolution with channels last, and (GRAD_X) its gradient by x: a sum over the window
  * for each channel alone. Weights lie as [channel][tap]; a group brings those of its channels into
  * local memory as [tap][channel] (conv_taps.cl).  FINISH is bias and body (quads.c). */
 typedef struct {

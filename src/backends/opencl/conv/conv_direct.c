@@ -3,6 +3,7 @@
  * bandwidth. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/opencl/conv/conv.h"
 #include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
@@ -57,8 +58,8 @@ enum {
  * falls apart into phases. */
 static bool has_window(const fac_opencl *o, const fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_GPU_GRAD_X;
-    return o->limits.gpu && !(turned && g->stride[2] > 1) &&
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X;
+    return o->limits.gpu && !(grad_x && g->stride[2] > 1) &&
            3 * g->stride[2] + (g->kernel[2] - 1) * g->dilation[2] < 32;
 }
 
@@ -73,15 +74,15 @@ static int items_of(const fac_opencl *o) { return o->limits.gpu ? 128 : 16; }
 
 static strip strip_of(const fac_opencl *o, const fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_GPU_GRAD_X;
-    const int64_t *to = turned ? g->in : g->out, *k = g->kernel, *s = g->stride, *e = g->dilation,
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X;
+    const int64_t *to = grad_x ? g->in : g->out, *k = g->kernel, *s = g->stride, *e = g->dilation,
                   each = neighbours(o, c);
     strip none = { 0 },
           t = { .line = (to[2] + each - 1) / each * each + (k[2] - 1) * e[2] / s[2] + 1 };
     if (o->limits.gpu || g->rank != 2 || c->C != 1 || c->kind == FAC_GPU_GRAD_W ||
         k[1] * k[2] > TAPS)
         return none;
-    if ((turned && (s[1] > 1 || s[2] > 1)) || s[2] > 8 || t.line > SEEN || to[1] < 1) return none;
+    if ((grad_x && (s[1] > 1 || s[2] > 1)) || s[2] > 8 || t.line > SEEN || to[1] < 1) return none;
     const int64_t lines = SEEN / (t.line * s[2]), most = (lines - 1 - (k[1] - 1) * e[1]) / s[1] + 1;
     if (lines < 1 + (k[1] - 1) * e[1] || 2 * SEEN * fac_gpu_sum_bytes(c->r.dtype) > o->limits.local)
         return none;
@@ -186,7 +187,7 @@ static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
         fac_text_print(&text, "#define K%c %lld\n#define S%c %lld\n#define D%c %lld\n", axis[k],
                        (long long)g->kernel[k], axis[k], (long long)g->stride[k], axis[k],
                        (long long)g->dilation[k]);
-    if (c->kind == FAC_GPU_GRAD_X) fac_text_add(&text, "#define TURNED\n");
+    if (c->kind == FAC_GPU_GRAD_X) fac_text_add(&text, "#define GRAD_X\n");
     if (c->r.dtype == FAC_F32 || c->r.dtype == FAC_F64) fac_text_add(&text, "#define STRAIGHT\n");
     if (!by_w && has_window(o, c)) fac_text_add(&text, "#define WINDOW\n");
     const int each = neighbours(o, c);
@@ -211,9 +212,9 @@ static fac_status build_kernel(fac_opencl *o, plan *q, fac_error *err) {
 static void describe_pixels(const fac_opencl *o, const fac_problem *p, plan *q) {
     const fac_cl_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_GPU_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in;
-    const int64_t *to = turned ? g->in : g->out;
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X;
+    const int64_t *from = grad_x ? g->out : g->in;
+    const int64_t *to = grad_x ? g->in : g->out;
     const int64_t *w = p->in[1].layout.stride;
     const int rank = g->rank, each = neighbours(o, c);
     pixels *d = &q->of.p;
@@ -232,8 +233,8 @@ static void describe_pixels(const fac_opencl *o, const fac_problem *p, plan *q) 
     d->x = planes_of(&p->in[0], rank);
     d->w = (window){ .at = p->in[1].layout.offset,
                      .group = g->K / g->groups * w[0],
-                     .row = turned ? w[1] : w[0],
-                     .channel = turned ? w[0] : w[1],
+                     .row = grad_x ? w[1] : w[0],
+                     .channel = grad_x ? w[0] : w[1],
                      .t = rank > 2 ? w[rank - 1] : 0,
                      .r = rank > 1 ? w[rank] : 0,
                      .s = w[rank + 1] };
@@ -291,14 +292,10 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     fac_status status = build(d, p, q, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 static int64_t element_at(fac_span s, size_t bytes) { return (int64_t)(fac_cl_at(s) / bytes); }

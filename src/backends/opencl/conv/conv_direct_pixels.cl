@@ -6,7 +6,7 @@
  * Else a vector for each tap. STRIP: an item makes so many rows of a channel that comes from one
  * other, for items with vectors of their own.
  *
- * In front of this: KT, KR, KS the window, ST, SR, SS its strides, DT, DR, DS its dilations; TURNED
+ * In front of this: KT, KR, KS the window, ST, SR, SS its strides, DT, DR, DS its dilations; GRAD_X
  * for the gradient by x, whose pixel sees those outputs of which it was an input. */
 typedef struct {
     long image, channel, at, d, h, w;
@@ -27,7 +27,7 @@ typedef struct {
 #endif
 
 /* Where tap k of pixel i looks; -1 far outside where it sees nothing. */
-#ifdef TURNED
+#ifdef GRAD_X
 #define LOOK(i, k, stride, dilation, pad)                                                          \
     (((i) + (pad) - (k) * (dilation)) % (stride) ? -1 : ((i) + (pad) - (k) * (dilation)) / (stride))
 #define STEP 1
@@ -48,7 +48,7 @@ typedef union {
  * columns in the order in which taps see them, [row][column % SS][column / SS]: then there are no
  * edges, and neighbours of one tap are neighbours in memory. */
 #define SPAN ((STRIP - 1) * SR + (KR - 1) * DR + 1)
-#ifdef TURNED
+#ifdef GRAD_X
 #define BEFORE(pad, taps, dilation) (((taps)-1) * (dilation) - (pad))
 #define TAP(down, across) ((KR - 1 - (down)) * d.w.r + (KS - 1 - (across)) * d.w.s)
 #else
@@ -111,7 +111,7 @@ kernel __attribute__((reqd_work_group_size(1, 1, 1))) void direct_strip(
 #else
 #ifdef WINDOW
 #define WIDE ((PX - 1) * STEP + (KS - 1) * DS + 1)
-#ifdef TURNED
+#ifdef GRAD_X
 #define FIRST (q + d.pad_s - (KS - 1) * DS)
 #define PLACE_OF(k) (KS - 1 - (k))
 #else
@@ -127,7 +127,7 @@ static inline VEC look(global const MEM *row, long step, int q, int k, int width
     return w >= 0 && w < width ? LOAD(row, w * step) : 0;
 #else
     ACC x[PX];
-#if !defined(TURNED) || SS == 1
+#if !defined(GRAD_X) || SS == 1
     const int first = LOOK(q, k, SS, DS, pad);
     if (first >= 0 && first + STEP * PX <= width && step == 1) {
 #if STEP == 1 && defined(STRAIGHT)

@@ -1,4 +1,4 @@
-/* Convolutions with few channels in a group, channels last, and (TURNED) their gradients by x: an
+/* Convolutions with few channels in a group, channels last, and (GRAD_X) their gradients by x: an
  * item makes four channels of one group, after quads.cl.  EACH channels are read for one of the
  * result, MADE are made of a group.  Weights lie as [row][channel of the group][tap]; a group of
  * items brings those of its results into local memory as [channel][tap][result]. */
@@ -9,7 +9,7 @@ typedef struct {
 } numbers;
 
 #define TAPS (KR * KS)
-#ifdef TURNED
+#ifdef GRAD_X
 #define WEIGHT(made, read) (((made) / MADE * EACH + (read)) * (MADE * TAPS) + (made) % MADE * TAPS)
 #else
 #define WEIGHT(made, read) (((made)*EACH + (read)) * TAPS)

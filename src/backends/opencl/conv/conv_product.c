@@ -184,17 +184,17 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
     fac_gpu_product *r = &c->r;
     fac_gpu_shape *s = &r->s;
-    const bool turned = c->kind == FAC_GPU_GRAD_X, alone = is_alone(g);
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X, alone = is_alone(g);
     int64_t each = 0, across = 0;
     bool strided = false;
-    c->M = (turned ? g->C : g->K) / g->groups;
-    c->C = (turned ? g->K : g->C) / g->groups;
+    c->M = (grad_x ? g->C : g->K) / g->groups;
+    c->C = (grad_x ? g->K : g->C) / g->groups;
     for (int d = 0; d < 3; d++) strided |= g->stride[d] != 1;
     as_image(&p->in[0], g->rank, alone, c->see, &each);
-    r->places = turned && strided && phases;
+    r->places = grad_x && strided && phases;
     as_image(&p->out[0], g->rank, !r->places, c->out, &across);
     c->see_channel = p->in[0].layout.stride[1];
-    c->phases = turned && phases ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
+    c->phases = grad_x && phases ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
 
     s->M = c->M;
     s->batch = s->z[FAC_GPU_BATCH - 1] = g->groups;
@@ -206,7 +206,7 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     s->b.row = c->see_channel;
     s->b.column = each;
     if (!alone) r->right = FAC_GPU_PATCHES;
-    for (int d = 0; d < 3; d++) s->in[d] = turned ? g->out[d] : g->in[d];
+    for (int d = 0; d < 3; d++) s->in[d] = grad_x ? g->out[d] : g->in[d];
     if (!result(p, &p->out[0], r->places, c->out, c->M, &s->y)) return false;
     for (int i = r->biased; i < r->extras; i++) {
         fac_operand *extra = &p->in[r->input[i]];
@@ -222,8 +222,8 @@ static bool read_patches(fac_problem *p, bool phases, fac_cl_conv *c) {
     return true;
 }
 
-/* grad_w: a = dy, whose columns are images x pixels; b = patches of x, turned, or the image as a
- * matrix, too. */
+/* grad_w: a = dy, whose columns are images x pixels; b = patches of x, transposed, or the image as
+ * a matrix, too. */
 static bool read_taps(fac_problem *p, fac_cl_conv *c) {
     const fac_conv_geom *g = &c->g;
     fac_gpu_shape *s = &c->r.s;
@@ -333,7 +333,7 @@ static void fill_taps(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tables
 
 static void fill_pixels(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tables *t) {
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_GPU_GRAD_X;
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X;
     const int64_t count = fac_cl_phase_pixels(f);
     for (int64_t n = 0; n < count; n++) {
         const int64_t at[3] = { n / f->pixels[2] / f->pixels[1], n / f->pixels[2] % f->pixels[1],
@@ -341,10 +341,10 @@ static void fill_pixels(const fac_cl_conv *c, const fac_cl_phase *f, fac_cl_tabl
         int64_t offset = 0, place = 0;
         int32_t *to = t->pixel + 4 * t->pixels++;
         for (int d = 0; d < 3; d++) {
-            const int64_t from = turned ? at[d] : at[d] * g->stride[d] - g->pad[d];
+            const int64_t from = grad_x ? at[d] : at[d] * g->stride[d] - g->pad[d];
             offset += from * c->see[d];
             to[1 + d] = (int32_t)from;
-            place += (turned ? at[d] * g->stride[d] + f->at[d] : at[d]) * c->out[d];
+            place += (grad_x ? at[d] * g->stride[d] + f->at[d] : at[d]) * c->out[d];
         }
         to[0] = (int32_t)offset;
         if (t->place) t->place[t->places++] = (int32_t)place;

@@ -9,6 +9,7 @@
  * no larger than that of the direct sum. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
 #include "backends/gpu/speed.h"
@@ -103,9 +104,9 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
         !fac_cl_winograd_takes(p, c, out))
         return false;
     if (g->pad[1] > 2 || g->pad[2] > 2 || c->see[2] != 1) return false;
-    const bool turned = c->kind == FAC_GPU_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in;
-    const int64_t *to = turned ? g->in : g->out;
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X;
+    const int64_t *from = grad_x ? g->out : g->in;
+    const int64_t *to = grad_x ? g->in : g->out;
     q->out = out;
     q->down = (to[1] + out - 1) / out;
     q->across = (to[2] + out - 1) / out;
@@ -132,8 +133,8 @@ static bool settle(const fac_opencl *o, fac_problem *p, int out, plan *q) {
                                .across = (int32_t)q->across,
                                .row = (int32_t)q->row,
                                .channels = (int32_t)channels_of(q) };
-    q->sight.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]);
-    q->sight.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
+    q->sight.pad_h = (int32_t)(grad_x ? 2 - g->pad[1] : g->pad[1]);
+    q->sight.pad_w = (int32_t)(grad_x ? 2 - g->pad[2] : g->pad[2]);
     describe_product(q);
     fac_gpu_tile other;
     const bool tiled = fac_gpu_tile_choose(&o->limits, &q->r, FAC_GPU_TILED, &q->t),
@@ -192,7 +193,7 @@ static fac_status build_kernel(fac_opencl *o, const plan *q, const char *part, c
     char options[96], panel[32] = "";
     if (q->r.panel) snprintf(panel, sizeof panel, "#define PANEL %d\n", q->r.panel);
     snprintf(options, sizeof options, "#define %s\n%s%s%s", part,
-             q->c.kind == FAC_GPU_GRAD_X ? "#define TURNED\n" : "",
+             q->c.kind == FAC_GPU_GRAD_X ? "#define FLIPPED\n" : "",
              q->fours ? "#define FOURS\n" : "", panel);
     return fac_cl_winograd_kernel(o, &q->c.r, q->out, options, name, to, err);
 }
@@ -207,14 +208,10 @@ static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error 
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **to, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     fac_status status = build(fac_opencl_of(d), p, q, err);
-    if (status)
-        done(d, q);
-    else
-        *to = q;
-    return status;
+    return fac_solver_made(status, d, q, done, to);
 }
 
 static uint64_t pack_key(const void *arg, int input) {
@@ -228,12 +225,12 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
                        fac_error *err) {
     const plan *q = arg;
     const fac_cl_conv *c = &q->c;
-    const bool turned = c->kind == FAC_GPU_GRAD_X;
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X;
     fac_opencl *o = fac_opencl_of(d);
     filters f = { .from = fac_cl_floats_at(from),
                   .to = fac_cl_floats_at(to),
-                  .row = turned ? 9 : 9 * c->C,
-                  .channel = turned ? 9 * c->M : 9,
+                  .row = grad_x ? 9 : 9 * c->C,
+                  .channel = grad_x ? 9 * c->M : 9,
                   .group = 9 * c->M * c->C,
                   .M = (int32_t)c->M,
                   .padded = (int32_t)padded_rows(q),

@@ -15,6 +15,7 @@
  * many parts that it rounds little itself: a program that wants exact results gets neither. */
 #include <limits.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "opencl_solvers.h"
 #include "backends/opencl/conv/winograd.h"
 #include "backends/gpu/speed.h"
@@ -219,14 +220,10 @@ static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error 
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **to, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     fac_status status = build(fac_opencl_of(d), p, q, err);
-    if (status)
-        done(d, q);
-    else
-        *to = q;
-    return status;
+    return fac_solver_made(status, d, q, done, to);
 }
 
 /* One operand's tiles of a slice. */

@@ -16,7 +16,7 @@
  * Neighbouring items do neighbouring tiles, so that V and M, which hold tiles side by side, are
  * read and written in whole lines; with LAST neighbouring channels, which lie side by side in the
  * image and in V, V[point][tile][c].
- * Options in front: OUT; TURNED: weights of the convolution whose gradient this is; FOURS: rows of
+ * Options in front: OUT; FLIPPED: weights of the convolution whose gradient this is; FOURS: rows of
  * y are stored in fours. */
 #define SIZE (OUT + 2)
 #define UNROLL _Pragma("unroll")
@@ -42,7 +42,7 @@ kernel void filter_tiles(const filters f, global const float *restrict w,
     float g[3][3], half_way[SIZE][3];
     w += f.from + group * f.group + min(m, f.M - 1) * f.row + c * f.channel;
     UNROLL for (int i = 0; i < 9; i++)
-#ifdef TURNED
+#ifdef FLIPPED
         g[i / 3][i % 3] = m < f.M ? w[8 - i] : 0;
 #else
         g[i / 3][i % 3] = m < f.M ? w[i] : 0;

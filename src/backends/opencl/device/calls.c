@@ -229,7 +229,7 @@ fac_status fac_cl_plan_table(fac_opencl *o, fac_cl_plan *plan, const void *data,
 
 fac_status fac_cl_plan_counters(fac_opencl *o, fac_cl_plan *plan, size_t n, fac_error *err) {
     uint32_t *zeros = fac_alloc(n, sizeof *zeros);
-    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", n);
+    if (!zeros) return fac_raise_memory(err, "%zu counters", n);
     fac_status status = fac_cl_plan_table(o, plan, zeros, n * sizeof *zeros, err);
     fac_release(zeros);
     return status;

@@ -1,6 +1,6 @@
 /* pool/quads: pools of images with channels last and their gradients, four channels an item; bodies
  * after them.  The result of a pool may be plain: the last image of a network is read as a row by
- * a linear layer, and need not be turned for that. */
+ * a linear layer, and need not be transposed for that. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static bool read_problem(const fac_opencl *o, fac_problem *p, pooling *s) {
         return false;
     s->tail.from = t;
     s->tail.result = p->out[0].type.dtype;
-    s->q = (fac_cl_tiling){ .h = *h, .w = *w, .turned = s->grad, .N = g->N, .C = g->C };
+    s->q = (fac_cl_tiling){ .h = *h, .w = *w, .grad_x = s->grad, .N = g->N, .C = g->C };
     s->q.favourite = !s->grad && (h->kernel > h->stride || w->kernel > w->stride)
                          ? 5
                          : 2; /* windows that overlap */

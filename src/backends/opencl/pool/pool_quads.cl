@@ -1,4 +1,4 @@
-/* Pools of images with channels last, and the gradient of a mean by x (TURNED): after quads.cl.
+/* Pools of images with channels last, and the gradient of a mean by x (GRAD_X): after quads.cl.
  * AVERAGE: the mean, else the maximum.  Rows are folded first, then shared by the tile's windows
  * that see them.  APART: the result's channels are s.apart elements from each other. */
 typedef struct {
@@ -51,7 +51,7 @@ kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void pool(
     for (int a = 0; a < ROWS; a++) {
         float4 seen[COLUMNS], folded[TQ];
         SEE_ROW(seen, x, h0 + a, w0, s.g, s.g.in.height, START);
-#ifdef TURNED
+#ifdef GRAD_X
         const int high = counted((h0 + a) * SR - PAD_R, KR, DR, s.g.out.height, s.include, s.end_h);
         UNROLL
         for (int b = 0; b < COLUMNS; b++) {
@@ -79,7 +79,7 @@ kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void pool(
     for (int j = 0; j < TQ; j++) {
         const int p = at.p + i, q = at.q + j;
         if (p >= s.g.out.height || q >= s.g.out.width) continue;
-#if defined(AVERAGE) && !defined(TURNED)
+#if defined(AVERAGE) && !defined(GRAD_X)
         const int n = counted(p * SR - PAD_R, KR, DR, s.g.in.height, s.include, s.end_h) *
                       counted(q * SS - PAD_S, KS, DS, s.g.in.width, s.include, s.end_w);
         all[i][j] = n > 0 ? all[i][j] / (float)n : 0;

@@ -1,4 +1,4 @@
-/* The gradient of a maximum by x, channels last, after quads.cl with TURNED: `in` is dy, `out` is x
+/* The gradient of a maximum by x, channels last, after quads.cl with GRAD_X: `in` is dy, `out` is x
  * and dx.  An item looks for the maxima of all windows that see its tile, and takes from each what
  * falls into the tile: no two items add to one place.  POSITIVE: those at or below 0 do not count.
  */

@@ -251,10 +251,10 @@ static bool go_down(const fac_opencl *o, int64_t tiles, int64_t wide, int64_t H,
 }
 
 bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
-    const int64_t H = q->turned ? q->h.in : q->h.out;
-    const int64_t W = q->turned ? q->w.in : q->w.out;
-    const int64_t fours = q->C / 4, sr = q->turned ? q->h.stride : 1,
-                  ss = q->turned ? q->w.stride : 1;
+    const int64_t H = q->grad_x ? q->h.in : q->h.out;
+    const int64_t W = q->grad_x ? q->w.in : q->w.out;
+    const int64_t fours = q->C / 4, sr = q->grad_x ? q->h.stride : 1,
+                  ss = q->grad_x ? q->w.stride : 1;
     const double work = (double)q->N * (double)H * (double)W * (double)fours,
                  full = 1024.0 * o->limits.units;
     if (variant < 0 || variant > FAC_CL_QUAD_VARIANTS || sr > 4 || ss > 4 || q->N > 65535)
@@ -301,7 +301,7 @@ void fac_cl_tiling_text(const fac_cl_tiling *q, fac_dtype in, fac_dtype out, fac
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         fac_text_print(to, "#define %s %lld\n", numbers[i].name, (long long)numbers[i].x);
     fac_text_print(to, "#define IN %s\n#define OUT %s\n", fac_cl_tag(in), fac_cl_tag(out));
-    if (q->turned) fac_text_add(to, "#define TURNED\n");
+    if (q->grad_x) fac_text_add(to, "#define GRAD_X\n");
     if (q->ptx) fac_text_add(to, "#define PTX\n");
     fac_text_add(to, fac_kernel_quads);
 }
@@ -324,8 +324,8 @@ void fac_cl_tiling_numbers(const fac_cl_tiling *q, const fac_operand *in, const 
 }
 
 void fac_cl_tiling_range(const fac_cl_tiling *q, fac_cl_call *c) {
-    const int64_t H = q->turned ? q->h.in : q->h.out;
-    const int64_t W = q->turned ? q->w.in : q->w.out;
+    const int64_t H = q->grad_x ? q->h.in : q->h.out;
+    const int64_t W = q->grad_x ? q->w.in : q->w.out;
     const int64_t wide = parts(parts(W, q->columns), q->across);
     const int64_t high = parts(H, (q->down_rows ? q->down_rows : q->rows) * q->down);
     c->range =

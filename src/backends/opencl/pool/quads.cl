@@ -3,7 +3,7 @@
  * of the first cache by the items of the same group.
  *
  * In front of this: IN and OUT, tags of element types (f32, f16, bf16); KR, KS the window, SR, SS
- * its strides, DR, DS its dilations, PAD_R, PAD_S what is in front of the image; TURNED when `in`
+ * its strides, DR, DS its dilations, PAD_R, PAD_S what is in front of the image; GRAD_X when `in`
  * is what windows make and `out` what they see (gradients by x: pixel i of `out` meets pixel a of
  * `in` by tap r when  i = a SR + r DR - PAD_R). */
 #define UNROLL _Pragma("unroll")
@@ -76,7 +76,7 @@ static inline spot spot_of(const quads *g) {
 
 /* Rows of `in` that a tile meets: ROWS of them from FIRST_ROW of it on, the same for columns; and
  * the tap by which row i of the tile meets row a of those: negative when none does. */
-#ifdef TURNED
+#ifdef GRAD_X
 #define FLOOR_OF(a, b) (((a) + 1000 * (b)) / (b) - 1000)
 #define FROM_ROW FLOOR_OF(PAD_R - (KR - 1) * DR + SR - 1, SR)
 #define FROM_COLUMN FLOOR_OF(PAD_S - (KS - 1) * DS + SS - 1, SS)

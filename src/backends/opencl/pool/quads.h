@@ -33,11 +33,11 @@ bool fac_cl_tail_text(const fac_cl_tail *t, bool fp64, fac_text *to);
 void fac_cl_tail_buffers(const fac_cl_tail *t, const fac_problem *p, fac_cl_call *c);
 void fac_cl_tail_numbers(const fac_cl_tail *t, fac_cl_call *c);
 
-/* Windows that slide, and how they are cut: rows and columns of a tile, items of a group.  turned:
+/* Windows that slide, and how they are cut: rows and columns of a tile, items of a group.  grad_x:
  * see quads.cl. */
 typedef struct fac_cl_tiling {
     fac_window h, w;
-    bool turned;
+    bool grad_x;
     int64_t N, C;
     int rows, columns, group; /* of the result's pixels; items */
     int lanes, across, down;  /* fours of channels, tiles */

@@ -1,6 +1,7 @@
 /* Solver "fused_matmul": a product into the scratch by the best of the products' solvers, then one
  * launch of the elementwise ops after it.  What the cpu gains by never storing the product, a
  * device with memory of its own and no caches to speak of would not. */
+#include "backends/draft.h"
 #include "backends/opencl/product/gemm.h"
 #include "opencl_solvers.h"
 #include "backends/problem.h"
@@ -124,11 +125,7 @@ static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_erro
         status = fac_solver_make(&fac_cl_elementwise, d, &h->rest, &h->rest_offer, &q->rest, err);
     drop(h);
     fac_release(h);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,

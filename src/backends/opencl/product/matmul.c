@@ -6,11 +6,11 @@
  * batch that meets one b is one tall matrix), the last that is left is M, those in front of it are
  * the batch. */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/opencl/device/probe.h"
 #include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "facula/ops.h"
 #include "op_list.h"
@@ -211,15 +211,11 @@ static void done(fac_device *d, void *arg) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     const draft *settled = p->draft;
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     q->r = settled->r;
     const fac_status status = fac_cl_gemm_make(fac_opencl_of(d), &q->r, &settled->t, &q->g, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,

@@ -2,6 +2,7 @@
  * is kept in f16, which has as many bits as TF32, each of its columns scaled by a power of two.
  * Such a product is as long as the matrix' way from memory, which is half as long then; the rows
  * stay what they are, so that errors are below those of TF32's own products. */
+#include "backends/draft.h"
 #include "backends/opencl/product/gemm.h"
 #include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
@@ -84,16 +85,12 @@ static fac_status make_pack(fac_opencl *o, plan *q, fac_error *err) {
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     const draft *settled = p->draft;
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     *q = settled->q;
     fac_status status = make_pack(o, q, err);
     if (!status) status = fac_cl_gemm_make(o, &q->r, &settled->t, &q->g, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 static uint64_t pack_key(const void *arg, int input) {

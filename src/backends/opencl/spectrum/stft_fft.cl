@@ -50,7 +50,7 @@ static inline pair minus_i(pair a) { /* times -i */
     const pair v = { a.im, -a.re };
     return v;
 }
-static inline pair turned(pair a, T c, T s) {
+static inline pair rotated(pair a, T c, T s) {
     const pair v = { a.re * c - a.im * s, a.re * s + a.im * c };
     return v;
 }
@@ -97,7 +97,7 @@ static inline void five(pair *a) {
     a[4] = minus(first, side);
 }
 
-/* Two of 4; half of what comes out is turned by eighths. */
+/* Two of 4; half of what comes out is rotated by eighths. */
 static inline void eight(pair *a) {
     const T h = (T)0.70710678118654752440;
     four(&a[0], &a[2], &a[4], &a[6]);
@@ -175,7 +175,7 @@ static inline pair apart(SPACE const T *z, global const T *turns, pos k) {
     const pair other = { u.re, -u.im };
     const pair even = times(plus(v, other), (T)0.5),
                odd = times(minus_i(minus(v, other)), (T)0.5);
-    return plus(even, turned(odd, turns[2 * k], turns[2 * k + 1]));
+    return plus(even, rotated(odd, turns[2 * k], turns[2 * k + 1]));
 }
 
 static inline void tell_all(const spectrum *o, pos bins, SPACE const T *z, global const T *turns,
@@ -209,7 +209,7 @@ static inline void tell_all(const spectrum *o, pos bins, SPACE const T *z, globa
             (s) == 1 ? heard(&n, signal, window, t, u + (m)*j) : get(from, u + (m) * (s)*j);       \
         transform_of(r, a);                                                                        \
         _Pragma("unroll") for (int k = 1; k < (r); k++) if ((m) > 1) a[k] =                        \
-            turned(a[k], w[2 * (k - 1)], w[2 * (k - 1) + 1]);                                      \
+            rotated(a[k], w[2 * (k - 1)], w[2 * (k - 1) + 1]);                                     \
         _Pragma("unroll") for (int k = 0; k < (r); k++) put(to, q + (s) * ((r)*p + k), a[k]);      \
     }                                                                                              \
     MEET();                                                                                        \

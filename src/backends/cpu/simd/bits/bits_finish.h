@@ -153,7 +153,7 @@ INLINE unsigned at_least(ivec a, ivec b) {
 INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int kind,
                      const bool inside, const int planes) {
     const fac_bit_levels *l = t->codes;
-    const ivec turn = load_counts(t->limits);
+    const ivec invert = load_counts(t->limits);
     const unsigned valid = valid_of(t);
     const counted c = counted_of(t, 1);
     const int of_codes = planes_of(l, kind), n = t->n, shift = t->q_shift;
@@ -169,7 +169,7 @@ INLINE void limit_of(const fac_bit_finish *t, const int thresholds, const int ki
         if (planes > 1) d *= times[0];
         UNROLL
         for (int j = 1; j < planes; j++) d += times[j] * product_of(&c, 0, j, p, NULL);
-        d ^= turn;
+        d ^= invert;
         unsigned m[FAC_BIT_THRESHOLDS], bits[FAC_BIT_PLANES] = { 0 };
         UNROLL
         for (int k = 0; k < thresholds; k++) m[k] = at_least(d, limit[k]);

@@ -238,7 +238,7 @@ TARGET static void put(const uint16_t *from, int n, int32_t *acc) {
     }
 }
 
-/* 32 outputs, as 2 sum - of the window, turned over where codes fall. */
+/* 32 outputs, as 2 sum - of the window, inverted where codes fall. */
 enum { OF_HALF = 3 - VL / 8 }; /* one vector, or two */
 typedef struct half {
     bytes d[OF_HALF];
@@ -255,10 +255,10 @@ INLINE_TABLES half sums_of(const uint8_t *sums, int k) {
     return h;
 }
 
-INLINE_TABLES half half_of(const uint8_t *sums, int k, bytes window, const int16_t *turn) {
+INLINE_TABLES half half_of(const uint8_t *sums, int k, bytes window, const int16_t *invert) {
     half h = sums_of(sums, k);
     for (int i = 0; i < OF_HALF; i++)
-        h.d[i] = XOR(SUB_16(ADD_16(h.d[i], h.d[i]), window), LOAD(turn + 2 * VL * i));
+        h.d[i] = XOR(SUB_16(ADD_16(h.d[i], h.d[i]), window), LOAD(invert + 2 * VL * i));
     return h;
 }
 

@@ -4,7 +4,7 @@
 INLINE void words_as(const fac_bit_word *t, const int kind, const int thresholds,
                      const int planes) {
     const fac_bit_levels *l = t->codes;
-    const ivec turn[] = { load_counts(t->limits), load_counts(t->limits + VL) };
+    const ivec invert[] = { load_counts(t->limits), load_counts(t->limits + VL) };
     const int of_codes = planes_of(l, kind);
     for (int p = 0; p < t->n; p++) {
         unsigned m[FAC_BIT_THRESHOLDS], bits[FAC_BIT_PLANES];
@@ -18,7 +18,7 @@ INLINE void words_as(const fac_bit_word *t, const int kind, const int thresholds
                 const ivec product = a + a - t->sums[j * FAC_BIT_RUN + p];
                 d[v] += planes > 1 ? t->times[j] * product : product;
             }
-            d[v] ^= turn[v];
+            d[v] ^= invert[v];
         }
         UNROLL
         for (int k = 0; k < thresholds; k++) {

@@ -51,17 +51,17 @@ bool fac_nv_attention_forward(fac_problem *p, int maps, fac_nv_attention *a);
 fac_nv_heads fac_nv_heads_of(const fac_operand *o, int64_t heads);
 void fac_nv_heads_want(fac_operand *o);
 
-/* Images of an operand: `tiles` of `tile` rows for each head.  turned: rows of the image run along
- * the rows of the operand. */
+/* Images of an operand: `tiles` of `tile` rows for each head.  transposed: rows of the image run
+ * along the rows of the operand. */
 typedef struct fac_nv_images {
     fac_nv_heads from; /* by value: plans are copied */
-    int tile, wide; /* wide: a row of the operand, up to a multiple of 16 */
+    int tile, wide;    /* wide: a row of the operand, up to a multiple of 16 */
     int64_t tiles;
-    bool turned;
+    bool transposed;
     size_t at, bytes; /* in the solver's scratch memory, which grows by them */
 } fac_nv_images;
 fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile,
-                               int64_t tiles, bool turned, size_t *work);
+                               int64_t tiles, bool transposed, size_t *work);
 /* 16-byte pieces of a tile. */
 int64_t fac_nv_images_pieces(const fac_nv_attention *a, const fac_nv_images *m);
 /* Whether an operand can have a map. */
@@ -81,7 +81,7 @@ enum {
 /* How a kernel is cut: `block` rows of the operand that streams by, groups of 64 rows each, stages
  * of the stream. */
 typedef struct fac_nv_attention_cut {
-    int block, groups, stages, turned_stages;
+    int block, groups, stages, transposed_stages;
 } fac_nv_attention_cut;
 typedef enum fac_nv_attention_kernel {
     FAC_NV_FORWARD,

@@ -34,13 +34,14 @@ int64_t fac_nv_images_pieces(const fac_nv_attention *a, const fac_nv_images *m) 
     const int panel = 128 / fac_nv_number(a);
     const int parts = a->mode == FAC_NV_3XTF32 ? 2 : 1;
     return 8 * parts *
-           (m->turned ? (int64_t)m->wide * (m->tile / panel)
-                      : (int64_t)m->tile * fac_nv_up(m->wide, panel));
+           (m->transposed ? (int64_t)m->wide * (m->tile / panel)
+                          : (int64_t)m->tile * fac_nv_up(m->wide, panel));
 }
 
 fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile,
-                               int64_t tiles, bool turned, size_t *work) {
-    fac_nv_images m = { *from, tile, (int)fac_nv_up(from->size, 16) * 16, tiles, turned, *work, 0 };
+                               int64_t tiles, bool transposed, size_t *work) {
+    fac_nv_images m = { *from, tile, (int)fac_nv_up(from->size, 16) * 16, tiles, transposed,
+                        *work, 0 };
     m.bytes = (size_t)(a->B * from->heads) * (size_t)(tiles * fac_nv_images_pieces(a, &m)) * 16;
     *work += m.bytes;
     return m;

@@ -32,10 +32,10 @@ typedef struct fac_nv_grad_w {
 
 /* How the sum is cut.  taps: the kernel for 3 x 3 taps of stride 1, whose tiles are 64 x (9 taps of
  * `chunk` channels); of few channels, tiles of (64 for each of `columns` warp groups) x 64, whose
- * positions are stages of band x segment pixels; else tiles of 128 x columns, turned when rows are
- * channels of x. */
+ * positions are stages of band x segment pixels; else tiles of 128 x columns, transposed when rows
+ * are channels of x. */
 typedef struct fac_nv_grad_w_cut {
-    bool taps, few, turned,
+    bool taps, few, transposed,
         joined; /* joined: the groups of a tile wait for each other and add its parts */
     int maps;   /* of q, where the cut can use them; 0: none */
     int chunk, columns, stages,

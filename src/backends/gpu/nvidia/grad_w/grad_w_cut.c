@@ -13,11 +13,11 @@ static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
 
 /* ---- kinds of cuts ---- */
 
-/* Columns of the second kernel, and what turns; columns 0: the kernel of taps.  How many fill: f32
- * are rounded by one warp group or, where registers allow, two. */
+/* Columns of the second kernel, and what is transposed; columns 0: the kernel of taps.  How many
+ * fill: f32 are rounded by one warp group or, where registers allow, two. */
 static const struct {
     int columns;
-    bool turned;
+    bool transposed;
     int fillers;
 } kinds[] = { { 0, false, 128 },   { 64, false, 128 },  { 64, true, 128 },
               { 128, false, 128 }, { 128, true, 128 },  { 256, false, 128 },
@@ -74,8 +74,8 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     if (c->stages > most) c->stages = most;
     c->ahead = halves(q) ? chunks : (FAC_NV_GRAD_W_LOCAL - c->stages * stage) / chunk;
     if (c->ahead > 8) c->ahead = 8;
-    c->tiles_m = parts(c->turned ? seen : rows, 2);
-    c->tiles_n = parts(c->turned ? rows : seen, across);
+    c->tiles_m = parts(c->transposed ? seen : rows, 2);
+    c->tiles_n = parts(c->transposed ? rows : seen, across);
     return true;
 }
 
@@ -179,9 +179,9 @@ static bool cut(const fac_gpu_limits *l, const fac_nv_grad_w *q, int kind, int r
     memset(c, 0, sizeof *c);
     c->taps = !kinds[kind].columns;
     c->columns = kinds[kind].columns;
-    c->turned = kinds[kind].turned;
+    c->transposed = kinds[kind].transposed;
     c->fillers = kinds[kind].fillers;
-    if (q->few) c->taps = c->turned = false;
+    if (q->few) c->taps = c->transposed = false;
     if (q->few ? rounds > 1 : c->fillers > 128 && (halves(q) || split(q))) return false;
     if (q->few && !cut_few(q, kind, c)) return false;
     if (!q->few && !(c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;

@@ -17,7 +17,7 @@ enum {
 typedef struct plan {
     fac_nv_attention a;
     fac_nv_heads dy, out[3];
-    fac_nv_images q, k, v, y, q_turned, k_turned, y_turned;
+    fac_nv_images q, k, v, y, q_transposed, k_transposed, y_transposed;
     size_t stats, maps, work;
     int64_t q_tiles, k_tiles;
     int tile;
@@ -30,9 +30,9 @@ static void images(plan *r) {
     r->v = fac_nv_images_of(a, &a->v, r->tile, r->k_tiles, false, &r->work);
     r->y = fac_nv_images_of(a, &r->dy, r->tile, r->q_tiles, false, &r->work);
     if (a->mode == FAC_NV_TF32) {
-        r->q_turned = fac_nv_images_of(a, &a->q, r->tile, r->q_tiles, true, &r->work);
-        r->k_turned = fac_nv_images_of(a, &a->k, r->tile, r->k_tiles, true, &r->work);
-        r->y_turned = fac_nv_images_of(a, &r->dy, r->tile, r->q_tiles, true, &r->work);
+        r->q_transposed = fac_nv_images_of(a, &a->q, r->tile, r->q_tiles, true, &r->work);
+        r->k_transposed = fac_nv_images_of(a, &a->k, r->tile, r->k_tiles, true, &r->work);
+        r->y_transposed = fac_nv_images_of(a, &r->dy, r->tile, r->q_tiles, true, &r->work);
     }
 }
 
@@ -130,9 +130,9 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
             fac_cl_call_work(c, images[k]->at, 1);
     }
     if (keys)
-        fac_cl_call_work(c, r->q_turned.at, 1), fac_cl_call_work(c, r->y_turned.at, 1);
+        fac_cl_call_work(c, r->q_transposed.at, 1), fac_cl_call_work(c, r->y_transposed.at, 1);
     else
-        fac_cl_call_work(c, r->k_turned.at, 1);
+        fac_cl_call_work(c, r->k_transposed.at, 1);
     fac_cl_call_work(c, r->stats, 2 * sizeof(float));
     fac_nv_attention_mask_buffer(a, p, MASK, c);
     fac_cl_call_out(c, p, keys ? 1 : 0);
@@ -154,8 +154,9 @@ static fac_status add_grad(fac_opencl *o, const fac_problem *p, fac_cl_plan *to,
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *to, fac_error *err) {
     const plan r = *(const plan *)p->draft;
-    const fac_nv_images *const images[IMAGES] = { &r.q,        &r.k,        &r.v,       &r.y,
-                                                  &r.q_turned, &r.k_turned, &r.y_turned };
+    const fac_nv_images *const images[IMAGES] = {
+        &r.q, &r.k, &r.v, &r.y, &r.q_transposed, &r.k_transposed, &r.y_transposed
+    };
     static const int inputs[IMAGES] = { Q, K, V, DY, Q, K, DY };
     const int count = r.a.mode == FAC_NV_TF32 ? IMAGES : 4;
     for (int k = 0; k < count && !r.a.maps; k++)

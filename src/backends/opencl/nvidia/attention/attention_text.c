@@ -62,7 +62,7 @@ void fac_nv_attention_forms(const fac_nv_attention *a, fac_text *to) {
 
 /* One product of the kernel as a macro NAME(d, a, b, i).  scores: of operands in local memory, step
  * i = 0 begins the sum.  Else with a in registers and b lying along its rows, which for TF32 means
- * turned images; sums go on from block to block unless the numbers have two parts. */
+ * transposed images; sums go on from block to block unless the numbers have two parts. */
 static void add_product(const fac_nv_attention *a, const char *name, int n, bool scores,
                         fac_text *to) {
     static const fac_nv_kind kinds[] = { [FAC_NV_3XTF32] = FAC_NV_KIND_TF32,
@@ -70,13 +70,13 @@ static void add_product(const fac_nv_attention *a, const char *name, int n, bool
                                          [FAC_NV_BF16] = FAC_NV_KIND_BF16,
                                          [FAC_NV_F16] = FAC_NV_KIND_F16 };
     const fac_nv_kind kind = kinds[a->mode];
-    const bool turned = !scores && kind != FAC_NV_KIND_TF32,
+    const bool transposed = !scores && kind != FAC_NV_KIND_TF32,
                begins = scores || a->mode == FAC_NV_3XTF32;
     int how = scores ? 0 : FAC_NV_A_REGISTERS;
-    if (turned) how |= FAC_NV_B_TURNED;
+    if (transposed) how |= FAC_NV_B_TRANSPOSED;
     char call[64];
     snprintf(call, sizeof call, "wgmma_%s_n%d_%s%s", names[a->mode], n, scores ? "ss" : "rs",
-             turned ? "_tb" : "");
+             transposed ? "_tb" : "");
     fac_nv_wgmma_text(to, n, kind, how);
     if (begins) fac_nv_wgmma_text(to, n, kind, how | FAC_NV_FIRST);
     if (begins)
@@ -113,7 +113,7 @@ void fac_nv_attention_text(const fac_nv_attention *a, fac_nv_attention_kernel ke
     define(to, "GROUPS", cut->groups);
     define(to, "REGISTERS", registers_of(a, kernel, cut));
     define(to, "STAGES", cut->stages);
-    define(to, "STAGES_T", cut->turned_stages);
+    define(to, "STAGES_T", cut->transposed_stages);
     define(to, "TILE", fac_nv_grad_tile(a));
     if (a->maps && kernel != FAC_NV_DELTA) define(to, "MAPS", a->maps);
     fac_nv_attention_forms(a, to);
@@ -150,7 +150,7 @@ void fac_nv_images_text(const fac_nv_attention *a, const fac_nv_images *m, fac_t
     fac_nv_attention_types(a, to);
     define(to, "ROWS", m->tile);
     define(to, "SIZE", m->wide);
-    if (m->turned) fac_text_add(to, "#define TURNED\n");
+    if (m->transposed) fac_text_add(to, "#define TRANSPOSED\n");
     if (m->from.aligned) fac_text_add(to, "#define ALIGNED\n");
     fac_text_add(to, fac_kernel_nv_common);
     fac_text_add(to, fac_kernel_nv_attention_tiles);

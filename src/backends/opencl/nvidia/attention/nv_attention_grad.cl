@@ -1,13 +1,13 @@
 /* Gradients of attention: with P = exp(scale q k^T + mask - lse), dP = dy v^T, dS = P (dP - delta):
  *   dv = P^T dy     dk = scale dS^T q     dq = scale dS k
- * nv_attention_grad_keys.cl sums over queries, with everything turned, so that P^T and dS^T are
+ * nv_attention_grad_keys.cl sums over queries, with everything transposed, so that P^T and dS^T are
  * left by the first products as the second ones want them; nv_attention_grad_queries.cl sums over
  * keys.  This stands in front of both.  Nothing is summed by two groups of items: same bits every
  * run.
  *
  * As many groups as there are compute units take one tile after the other: GROUPS times 64 rows of
  * two operands, which stay; BLOCK rows of two others stream by, through STAGES.  TF32 needs some of
- * these turned as well, in STAGES_T.  TILE: rows of an image's tile. */
+ * these transposed as well, in STAGES_T.  TILE: rows of an image's tile. */
 typedef struct args {
 #ifdef KEYS
     long q, k, v, dy, qt, dyt, stats, mask, y0, y1, maps;
@@ -26,9 +26,9 @@ typedef struct args {
 #define A_E ROWS_BYTES(64, E)
 #define B_D ROWS_BYTES(BLOCK, D)
 #define B_E ROWS_BYTES(BLOCK, E)
-#define T_D (BLOCK / 32 * D * 128) /* TF32: turned */
+#define T_D (BLOCK / 32 * D * 128) /* TF32: transposed */
 #define T_E (BLOCK / 32 * E * 128)
-#define TURNED_TILE(size) (TILE / 32 * (size)*128)
+#define TRANSPOSED_TILE(size) (TILE / 32 * (size)*128)
 #if NUMBER == 2
 #define STAGED_T 0
 #elif defined(KEYS)

@@ -226,11 +226,11 @@ kernel GROUP(ITEMS) void attention_grad_keys(const args a, global const STREAM *
                     const uint phase_t = n / STAGES_T & 1 ^ 1;
                     nv_barrier_wait(dyt_empty + 8 * t, phase_t);
                     nv_barrier_expect(dyt_full + 8 * t, T_E);
-                    nv_bulk_load(dyt_at + t * T_E, dyt + a.dyt + tile_at * TURNED_TILE(E), T_E,
+                    nv_bulk_load(dyt_at + t * T_E, dyt + a.dyt + tile_at * TRANSPOSED_TILE(E), T_E,
                                  dyt_full + 8 * t);
                     nv_barrier_wait(qt_empty + 8 * t, phase_t);
                     nv_barrier_expect(qt_full + 8 * t, T_D);
-                    nv_bulk_load(qt_at + t * T_D, qt + a.qt + tile_at * TURNED_TILE(D), T_D,
+                    nv_bulk_load(qt_at + t * T_D, qt + a.qt + tile_at * TRANSPOSED_TILE(D), T_D,
                                  qt_full + 8 * t);
 #endif
                 }

@@ -179,7 +179,7 @@ kernel GROUP(ITEMS) void attention_grad_queries(const args a, global const STREA
                 nv_barrier_wait(kt_empty + 8 * u, n / STAGES_T & 1 ^ 1);
                 nv_barrier_expect(kt_full + 8 * u, T_D);
                 const long tile_at = ((long)b * G + head) * a.k_tiles + j * (BLOCK / TILE);
-                nv_bulk_load(kt_at + u * T_D, kt + a.kt + tile_at * TURNED_TILE(D), T_D,
+                nv_bulk_load(kt_at + u * T_D, kt + a.kt + tile_at * TRANSPOSED_TILE(D), T_D,
                              kt_full + 8 * u);
 #endif
             }

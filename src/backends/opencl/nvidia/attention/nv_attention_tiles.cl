@@ -177,7 +177,7 @@ INLINE void bring_box(uint to, global const uchar *map, int panels, int n, int f
 INLINE ulong describe(uint a, uint lead) {
     return (ulong)((a >> 4) & 0x3fff) | (ulong)lead << 16 | (ulong)64 << 32 | (ulong)1 << 62;
 }
-/* Steps along rows of an operand of n rows; along the rows of a turned operand that is x wide */
+/* Steps along rows of an operand of n rows; along those of a transposed operand that is x wide */
 #define ALONG(i, n) ((i) / 4 * ((n) * 8) + (i) % 4 * 2)
 
 #ifdef BLOCK
@@ -325,17 +325,17 @@ INLINE int2 place_of(turn u, int all, int tiles, bool last_is_long) {
 
 #ifdef PACK
 /* Images of tiles of rows of x, as wgmma reads them from local memory: panels of ROWS rows of 128
- * bytes, whose eight chunks of 16 bytes are swizzled.  TURNED: panels of SIZE rows, one for each
- * number of x's rows, of 32 rows of x each. */
+ * bytes, whose eight chunks of 16 bytes are swizzled.  TRANSPOSED: panels of SIZE rows, one for
+ * each number of x's rows, of 32 rows of x each. */
 typedef struct args { long x, to, H, rows, tiles, size, batch, head, row; } args;
 kernel void pack(const args a, global const MEMORY(X) *x, global uint4 *to) {
-#ifdef TURNED
+#ifdef TRANSPOSED
     const int lines = SIZE, panels = ROWS / PANEL;
 #else
     const int lines = ROWS, panels = PANELS(SIZE);
 #endif
     const int unit = (int)get_global_id(0);
-#ifdef TURNED
+#ifdef TRANSPOSED
     const int line = unit % lines, c = unit / lines % 8, panel = unit / lines / 8;
 #else
     const int c = unit % 8, line = unit / 8 % lines, panel = unit / 8 / lines;
@@ -345,7 +345,7 @@ kernel void pack(const args a, global const MEMORY(X) *x, global uint4 *to) {
     const long bh = get_global_id(2);
     global const MEMORY(X) *p = x + a.x + bh / a.H * a.batch + bh % a.H * a.head;
     uint4 v[PARTS];
-#ifdef TURNED
+#ifdef TRANSPOSED
     /* the A operand of P V is P as the product S left it: keys 2t, 2t + 1 of eight stand at t and t
      * + 4 */
     const int first = tile * ROWS + panel * PANEL + c / 2 * 8 + c % 2;

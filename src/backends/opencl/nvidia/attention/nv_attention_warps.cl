@@ -154,7 +154,7 @@ INLINE void multiply_v(float *o, const float *s, uint v, int left, bool whole) {
         UNROLL for (int u = 0; u < 4; u++) a[u] = FAC_CAT(nv_pack_, KIND)(w[2 * u], w[2 * u + 1]);
         UNROLL for (int n = 0; n < E / 16; n++) {
             uint b[4];
-            nv_matrices_turned(b, v + i * (16 * V_ROW) + n * 32);
+            nv_matrices_transposed(b, v + i * (16 * V_ROW) + n * 32);
             MMA(o + 8 * n, a, b);
             MMA(o + 8 * n + 4, a, b + 2);
         }

@@ -1,5 +1,6 @@
 /* conv2d_basis and conv2d_codes on matrix units: see bits.h.  Weights are packed once; where they
  * change in the run, as a step of it. */
+#include "backends/draft.h"
 #include "backends/opencl/nvidia/bits/bits.h"
 #include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
@@ -103,16 +104,12 @@ static void done(fac_device *d, void *arg) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     q->s = *(const fac_nv_bits *)p->draft;
     fac_status status = fac_cl_plan_make(d, p, LAUNCHES, add_product, &q->product, err);
     if (!status) status = fac_cl_plan_make(d, p, LAUNCHES, add_packs, &q->pack, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 /* Of all that the tiles depend on, but the problem. */

@@ -86,7 +86,7 @@ INLINE void look(spot *at, const numbers *s, local const int *counts, int tile, 
 /* What the results of a channel have in common. */
 typedef struct {
 #ifdef LIMITS
-    int turn, limit[1 << Y_PLANES];
+    int invert, limit[1 << Y_PLANES];
 #else
     float factor[OF_WEIGHTS];
     float scale, b;
@@ -112,7 +112,7 @@ typedef struct {
 INLINE void look_up(channel_of *of, const numbers *s, int group, int c, ENDS) {
     const int K = (int)s->K, all = K * (int)s->groups, before = group * K;
 #ifdef LIMITS
-    READ_PAIR(int, of[0].turn, of[1].turn, limits + s->limits + before);
+    READ_PAIR(int, of[0].invert, of[1].invert, limits + s->limits + before);
     UNROLL
     for (int k = 1; k < 1 << Y_PLANES; k++)
         READ_PAIR(int, of[0].limit[k], of[1].limit[k], limits + s->limits + (k * all + before));
@@ -202,7 +202,8 @@ INLINE void finish(const numbers *s, SUMS, local const int *counts, local uint *
                 UNROLL
                 for (int j = 0; j < PLANES; j++) whole += times[j] * d[0][j];
                 UNROLL
-                for (int n = 1; n < 1 << Y_PLANES; n++) level += (whole ^ of->turn) >= of->limit[n];
+                for (int n = 1; n < 1 << Y_PLANES; n++)
+                    level += (whole ^ of->invert) >= of->limit[n];
 #else
                 float v = 0;
                 UNROLL
@@ -245,7 +246,7 @@ INLINE void finish(const numbers *s, SUMS, local const int *counts, local uint *
 #endif
 #ifdef CODES
 #if Y_PLANES == 1
-                const uint code = (uint)level; /* turned over later */
+                const uint code = (uint)level; /* inverted later */
 #elif Y_PLANES < 4
                 const uint code = (uint)levels->codes >> 4 * level;
 #else

@@ -92,8 +92,8 @@ static void cut_units(fac_nv_pack *s, const fac_nv_packing *k) {
     const int terms = k->terms, room = stage_of(k->mode);
     int bits = 4 + ROWS_BITS;
     for (; bits >= 4; bits--) {
-        const int64_t rows = INT64_C(1) << bits, run = (s->turned ? rows : terms) * s->window,
-                      runs = s->turned ? terms : rows;
+        const int64_t rows = INT64_C(1) << bits, run = (s->flipped ? rows : terms) * s->window,
+                      runs = s->flipped ? terms : rows;
         if (k->few || s->taps > TAPS || k->rows % rows || runs * (run + PAD) > room) continue;
         const fac_nv_divisor by = fac_nv_divide((uint32_t)run / 4);
         s->staged = 1;
@@ -119,7 +119,7 @@ fac_nv_pack fac_nv_pack_phase(const fac_nv_weights *w, int phase, size_t to) {
                       .group = g->K / g->groups * line,
                       .line = (int32_t)line,
                       .window = (int32_t)taps,
-                      .turned = w->weights->kind == FAC_GPU_GRAD_X,
+                      .flipped = w->weights->kind == FAC_GPU_GRAD_X,
                       .rows = c->rows,
                       .channels = c->channels,
                       .row_tiles = fac_nv_row_tiles(c, k),

@@ -9,8 +9,8 @@
 
 enum { PHASES = 64, COORDINATE = 1 << 24, GROUPS = 1 << 16 };
 
-/* turned: a gradient, whose phases are as many as the steps of a stride have places. */
-static bool small(const fac_conv_geom *g, bool turned) {
+/* grad_x: a gradient, whose phases are as many as the steps of a stride have places. */
+static bool small(const fac_conv_geom *g, bool grad_x) {
     for (int k = 0; k < 3; k++) {
         const int64_t sizes[] = { g->in[k],     g->out[k],      g->kernel[k],
                                   g->stride[k], g->dilation[k], g->pad[k] };
@@ -21,7 +21,7 @@ static bool small(const fac_conv_geom *g, bool turned) {
             return false;
     }
     if (g->N > INT32_MAX || g->groups > GROUPS) return false;
-    return !turned || (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] <= PHASES;
+    return !grad_x || (double)g->stride[0] * (double)g->stride[1] * (double)g->stride[2] <= PHASES;
 }
 
 /* The steps of the image that taps look at.  Fours (f32: of 16 bytes; 16 bits: eights) are read at
@@ -114,24 +114,24 @@ bool fac_nv_conv_read(const fac_opencl *o, fac_problem *p, fac_nv_conv *c) {
     }
     if (!fac_cl_conv_node(p->node, &c->kind, &c->g, &bias) || c->kind == FAC_GPU_GRAD_W)
         return false;
-    const bool turned = c->kind == FAC_GPU_GRAD_X;
-    if (!small(g, turned)) return false;
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X;
+    if (!small(g, grad_x)) return false;
     if (!fac_cl_product_start(o, p, bias, &c->r) ||
         !fac_nv_mode_of(c->r.dtype, p->precision, &c->mode))
         return false;
     if (c->sums && !read_norm(own, p, c)) return false;
-    const int64_t rows = (turned ? g->C : g->K) / g->groups,
-                  channels = (turned ? g->K : g->C) / g->groups;
+    const int64_t rows = (grad_x ? g->C : g->K) / g->groups,
+                  channels = (grad_x ? g->K : g->C) / g->groups;
     if (rows < 4 || rows % 4 || rows > COORDINATE || channels < 1 || channels > COORDINATE)
         return false;
     c->groups = (int32_t)g->groups;
     c->rows = (int32_t)rows;
     c->channels = (int32_t)channels;
-    c->few = !turned && channels <= FAC_NV_FEW && g->groups == 1;
+    c->few = !grad_x && channels <= FAC_NV_FEW && g->groups == 1;
     if (!c->few && channels % (c->r.dtype == FAC_F32 ? 4 : 8)) return false;
     c->promote_from = p->precision == FAC_PRECISION_HIGHEST ? 300 : 600;
-    c->phases = turned ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
-    const int64_t *out = turned ? g->in : g->out;
+    c->phases = grad_x ? (int)(g->stride[0] * g->stride[1] * g->stride[2]) : 1;
+    const int64_t *out = grad_x ? g->in : g->out;
     if ((double)g->N * (double)out[0] * (double)out[1] * (double)out[2] >= INT32_MAX) return false;
     const int64_t taps = g->kernel[0] * g->kernel[1] * g->kernel[2];
     if ((double)rows * (double)channels * (double)g->groups * (double)taps >= 1e9) return false;

@@ -2,6 +2,7 @@
  * dilation and padding; see nv_conv_rows.cl.  Weights are packed once; where they change in
  * the run, as a step of it.  conv/mma is the same on mma.sync: nv_mma_conv.cl, cut by
  * mma_tiles.c; conv/warps for few pixels: nv_conv_warps.cl, conv_warps.h. */
+#include "backends/draft.h"
 #include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/conv/conv_warps.h"
@@ -123,7 +124,7 @@ static fac_status make_counters(fac_device *d, fac_nv_rows *r, fac_error *err) {
     const size_t tiles = (size_t)(fac_nv_parts(f.pixels, fac_nv_tile_rows(&r->t)) * columns_of(r));
     if (r->t.splits < 2) return FAC_OK;
     uint32_t *zeros = fac_alloc(tiles, sizeof *zeros);
-    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", tiles);
+    if (!zeros) return fac_raise_memory(err, "%zu counters", tiles);
     fac_status status = fac_device_alloc(d, tiles * sizeof *zeros, &r->counters.memory, err);
     r->counted = status ? 0 : tiles * sizeof *zeros;
     if (!status) status = d->backend->write(d, r->counters, zeros, r->counted, err);
@@ -319,14 +320,10 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     fac_status status = build(d, p, q, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 static uint64_t pack_key(const void *arg, int input) {

@@ -4,6 +4,7 @@
  * one each.  Convolutions of 3 x 3 may have a max pool of 2 x 2 after them (conv_stream_pool.c).
  */
 #include <stdlib.h>
+#include "backends/draft.h"
 #include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/nvidia/conv/conv_stream.h"
 #include "backends/opencl/nvidia/unit/pack.h"
@@ -162,7 +163,7 @@ static void done(fac_device *d, void *arg) {
 static fac_status make_counters(fac_device *d, plan *q, fac_error *err) {
     const size_t blocks = (size_t)fac_nv_stream_across(&q->q), bytes = blocks * sizeof(uint32_t);
     uint32_t *zeros = fac_alloc(blocks, sizeof *zeros);
-    if (!zeros) return fac_raise(err, FAC_E_NOMEM, "no memory for %zu counters", blocks);
+    if (!zeros) return fac_raise_memory(err, "%zu counters", blocks);
     fac_status status = fac_device_alloc(d, bytes, &q->done.memory, err);
     q->counted = status ? 0 : bytes;
     if (!status) status = d->backend->write(d, q->done, zeros, bytes, err);
@@ -188,14 +189,10 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     fac_status status = build(d, p, q, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 static uint64_t pack_key(const void *arg, int input) {

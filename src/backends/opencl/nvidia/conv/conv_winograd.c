@@ -6,6 +6,7 @@
  * Images go through in slices, so that V and M stay bounded.  Only for the default precision:
  * errors are about 1e-5 of the largest result. */
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/opencl/nvidia/conv/conv_rows.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/gpu/nvidia/speed.h"
@@ -166,14 +167,10 @@ static fac_status build(fac_device *d, const fac_problem *p, plan *q, fac_error 
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     fac_status status = build(d, p, q, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 static uint64_t pack_key(const void *arg, int input) {
@@ -199,9 +196,9 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                             const fac_span *in, fac_span out, fac_span work, fac_error *err) {
     const fac_nv_conv *c = &q->c;
     const fac_conv_geom *g = &c->g;
-    const bool turned = c->kind == FAC_GPU_GRAD_X;
-    const int64_t *from = turned ? g->out : g->in;
-    const int64_t *to = turned ? g->in : g->out;
+    const bool grad_x = c->kind == FAC_GPU_GRAD_X;
+    const int64_t *from = grad_x ? g->out : g->in;
+    const int64_t *to = grad_x ? g->in : g->out;
     const int64_t count = images * q->down * q->across;
     const fac_span V = work, M = { work.memory, work.at + q->v },
                    parts = { work.memory, work.at + q->v + q->m };
@@ -217,8 +214,8 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                 .first = (int32_t)first,
                 .tiles = (int32_t)count,
                 .channels = (int32_t)channels_of(c) };
-    s.pad_h = (int32_t)(turned ? 2 - g->pad[1] : g->pad[1]);
-    s.pad_w = (int32_t)(turned ? 2 - g->pad[2] : g->pad[2]);
+    s.pad_h = (int32_t)(grad_x ? 2 - g->pad[1] : g->pad[1]);
+    s.pad_w = (int32_t)(grad_x ? 2 - g->pad[2] : g->pad[2]);
     const fac_cl_range fill = { 1, { (size_t)(count * channels_of(c) / 2) }, { GROUP } };
     const fac_cl_arg seen[] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_span(in[0]),
                                 fac_cl_arg_span(V) };

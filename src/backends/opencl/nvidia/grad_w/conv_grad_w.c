@@ -171,7 +171,7 @@ static void add_sizes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_cl
                               c->ring,
                               c->lead,
                               g->groups,
-                              c->turned,
+                              c->transposed,
                               q->x_channel,
                               c->splits,
                               fac_nv_grad_w_pitch(q) };

@@ -57,7 +57,7 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
     if (c->few) n = 64;
     fac_text_add(to, fac_kernel_nv_common);
     fac_nv_wgmma_text(to, n, bf16 ? FAC_NV_KIND_BF16 : FAC_NV_KIND_F16,
-                      (c->few ? FAC_NV_A_REGISTERS : FAC_NV_A_TURNED) | FAC_NV_B_TURNED);
+                      (c->few ? FAC_NV_A_REGISTERS : FAC_NV_A_TRANSPOSED) | FAC_NV_B_TRANSPOSED);
     fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_%s_tb\n#define PACK nv_pack_%s\n", type, n,
                    c->few ? "rs" : "ss_ta", type);
     fac_text_print(to, "#define MEM %s\n#define TERMS %d\n", halves(q) ? "ushort" : "float",

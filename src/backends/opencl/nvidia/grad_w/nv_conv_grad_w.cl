@@ -37,7 +37,7 @@ typedef struct sizes {
     long taps, width_taps;
     long tiles_m, tiles_n;
     long ring, lead;
-    long groups, turned, x_channel;
+    long groups, transposed, x_channel;
     long splits, pitch;                             /* parts of the sum; floats of a row of them */
 } sizes;
 
@@ -131,11 +131,11 @@ INLINE void put_eight(const uint *v, float scale, float *most, uint at, uint low
 
 /* An operand whose rows run along m or n: chunks of 64 (32) of them lie `apart` bytes from each
  * other, eight rows 1024 (512). */
-INLINE ulong turned128(uint at, uint apart) {
+INLINE ulong transposed128(uint at, uint apart) {
     return (ulong)((at >> 4) & 0x3fff) | (ulong)(apart >> 4) << 16 | (ulong)64 << 32 |
            (ulong)1 << 62;
 }
-INLINE ulong turned64(uint at, uint apart) {
+INLINE ulong transposed64(uint at, uint apart) {
     return (ulong)((at >> 4) & 0x3fff) | (ulong)(apart >> 4) << 16 | (ulong)32 << 32 |
            (ulong)2 << 62;
 }

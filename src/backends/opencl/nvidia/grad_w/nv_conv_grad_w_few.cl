@@ -1,10 +1,10 @@
 /* Gradient by the weights of a convolution whose x has few channels, lying anywhere (a first
  * layer's images): see nv_conv_grad_w.cl.
  *
- * The product is turned: rows are those of dw's row (c, r, s), columns 64 channels of dy, the sum
- * runs over BAND rows of SEGMENT pixels of dy a stage.  x comes as lines, one for each row of the
- * image and channel that the stage sees, of 16-bit numbers, those that are ACROSS apart side by
- * side: what a tap sees is a run of such a line then, and two neighbours of it are a register of
+ * The product is transposed: rows are those of dw's row (c, r, s), columns 64 channels of dy, and
+ * the sum runs over BAND rows of SEGMENT pixels of dy a stage.  x comes as lines, one for each row
+ * of the image and channel that the stage sees, of 16-bit numbers, those that are ACROSS apart side
+ * by side: what a tap sees is a run of such a line then, and two neighbours of it are a register of
  * the multiplier's left operand.  They begin at any number, so each line is there twice, once
  * shifted by one.
  *
@@ -224,7 +224,7 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
 #if TERMS == 3
     float sum[32];
 #endif
-    const ulong by = turned128(base, 0);
+    const ulong by = transposed128(base, 0);
     int stage = 0;
     uint parity = 0;
     for (int round = 0; round < 2; round++) {

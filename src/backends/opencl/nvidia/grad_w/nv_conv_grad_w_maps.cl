@@ -25,7 +25,7 @@ INLINE void make_maps(const sizes s, global const MEM *x, global const MEM *dy, 
 INLINE void fill_mapped(const sizes s, global const MEM *x, global const MEM *dy,
                         global uchar *maps, local const int4 *chunks, uint base, uint room,
                         uint full, int first, int steps, int me) {
-    const bool turned = s.turned;
+    const bool transposed = s.transposed;
     const uint empty = full + 8 * STAGES;
     uint bytes = 0, parity = 1;
     int stage = 0;
@@ -46,7 +46,8 @@ INLINE void fill_mapped(const sizes s, global const MEM *x, global const MEM *dy
         UNROLL
         for (int i = 0; i < CHUNKS; i++)
             if (chunks[i].w > 0)
-                nv_map_load(base + stage * STAGE + i * 8192, (i < 2) == turned ? maps : maps + 128,
+                nv_map_load(base + stage * STAGE + i * 8192,
+                            (i < 2) == transposed ? maps : maps + 128,
                             chunks[i].z, first + t * 64, 0, 0, full + 8 * stage);
         if (++stage == STAGES) {
             stage = 0;

@@ -234,11 +234,11 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
     const uint ahead = (uint)role * (uint)s.far_h * (uint)s.broad % (uint)ring;
     const uint apart = (uint)s.far_w * BYTES;
 #if CHUNK == 64
-    const ulong bx = turned128(xs, apart);
+    const ulong bx = transposed128(xs, apart);
 #else
-    const ulong bx = turned64(xs, apart);
+    const ulong bx = transposed64(xs, apart);
 #endif
-    const ulong by = turned128(ys, 0);
+    const ulong by = transposed128(ys, 0);
     int stage = 0;
     uint parity = 0;
     for (int round = 0; round < 2; round++) {

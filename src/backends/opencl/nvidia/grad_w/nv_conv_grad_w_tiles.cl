@@ -2,7 +2,7 @@
  * nv_conv_grad_w.cl.
  *
  * A tile is 128 x COLUMNS of dw, in chunks of 64: those of rows (k of dy) and those of columns (64
- * channels of x as one tap sees them), or the other way round when `turned`.  Each of two warp
+ * channels of x as one tap sees them), or the other way round when `transposed`.  Each of two warp
  * groups multiplies one chunk of rows by all columns; one or two others fill stages of 64 pixels.
  * AHEAD chunks are on their way at once, of 16 bits into its registers, of f32 into local memory
  * after the stages.  MAPS: the copy engine fills them (nv_conv_grad_w_maps.cl). */
@@ -24,22 +24,24 @@
 /* A part lies as its items have it: quad q of item i at (256 q + i).  A unit is a quad of a warp:
  * 16 rows x 8 columns of the tile, of which numbers follow each other as they do in dw. */
 INLINE place place_of(const sizes s, int tile_m, int tile_n, int unit, int number) {
-    const int each_tap = ((int)s.channels + 63) / 64, turned = (int)s.turned, quad = unit / 8;
-    const int m = turned ? number % 16 : number / 8,
-              n = turned ? number / 16 : number % 8;
+    const int each_tap = ((int)s.channels + 63) / 64, transposed = (int)s.transposed,
+              quad = unit / 8;
+    const int m = transposed ? number % 16 : number / 8,
+              n = transposed ? number / 16 : number % 8;
     const int chunk_m = tile_m * 2 + unit % 8 / 4, chunk_n = tile_n * ACROSS + quad / 8;
-    const int row = unit % 4 * 16 + m, column = quad % 8 * 8 + n, seen = turned ? chunk_m : chunk_n;
-    return (place){ turned ? chunk_n * 64 + column : chunk_m * 64 + row, seen / each_tap,
-                    seen % each_tap * 64 + (turned ? row : column),
+    const int row = unit % 4 * 16 + m, column = quad % 8 * 8 + n,
+              seen = transposed ? chunk_m : chunk_n;
+    return (place){ transposed ? chunk_n * 64 + column : chunk_m * 64 + row, seen / each_tap,
+                    seen % each_tap * 64 + (transposed ? row : column),
                     (m % 8 * 4 + n / 2) * 4 + m / 8 * 2 + n % 2 };
 }
 INLINE bool is_there(const sizes s, int chunk, bool seen) {
     return seen ? chunk < (int)s.taps * (((int)s.channels + 63) / 64) : chunk * 64 < (int)s.rows;
 }
 INLINE int quad_at(const sizes s, int tile_m, int tile_n, int unit, int lane) {
-    const bool turned = s.turned;
-    if (!is_there(s, tile_m * 2 + unit % 8 / 4, turned) ||
-        !is_there(s, tile_n * ACROSS + unit / 64, !turned))
+    const bool transposed = s.transposed;
+    if (!is_there(s, tile_m * 2 + unit % 8 / 4, transposed) ||
+        !is_there(s, tile_n * ACROSS + unit / 64, !transposed))
         return -1;
     return (unit * 32 + lane) * 4;
 }
@@ -70,7 +72,7 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
               end = min(first + (int)s.each, (int)s.positions);
     const int steps = (end - first + 63) / 64, C = (int)s.channels, K = (int)s.rows,
               each_tap = (C + 63) / 64;
-    const bool turned = s.turned;
+    const bool transposed = s.transposed;
     const uint full = LOCAL_AT(bars), empty = full + 8 * STAGES, base = LOCAL_AT(memory);
     if (!id) {
         for (int i = 0; i < STAGES; i++)
@@ -84,7 +86,8 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
         const int chunk = id < 2 ? tile_m * 2 + id : tile_n * ACROSS + id - 2;
         const int tap = chunk / each_tap, c = chunk % each_tap * 64, r = tap / (int)s.width_taps,
                   q = tap % (int)s.width_taps;
-        if ((id < 2) != turned) chunks[id] = (int4)(0, 0, group * K + chunk * 64, K - chunk * 64);
+        if ((id < 2) != transposed)
+            chunks[id] = (int4)(0, 0, group * K + chunk * 64, K - chunk * 64);
         else
             chunks[id] = (int4)(r * (int)s.far_h, q * (int)s.far_w,
                                 group * C + c + r * (int)s.far_h * (int)s.x_row +
@@ -129,7 +132,7 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
  * channels that are left). */
 #define ROWS(rows, i, ACT) \
         do { \
-            const bool sees_ = ((i) < 2) == turned; \
+            const bool sees_ = ((i) < 2) == transposed; \
             const int4 k_ = chunks[i]; \
             const int h_ = h + (mine == sees_ ? k_.x : 0); \
             const int w_ = w + (mine == sees_ ? k_.y : 0); \
@@ -140,7 +143,7 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
  * twice. */
 #define ROWS_NEAR(rows, i, ACT)                                                                    \
     do {                                                                                           \
-        const bool sees_ = ((i) < 2) == turned;                                                    \
+        const bool sees_ = ((i) < 2) == transposed;                                                \
         const int4 k_ = chunks[i];                                                                 \
         const int h_ = h + (mine == sees_ ? k_.x : 0);                                             \
         const int w_ = w + (mine == sees_ ? k_.y : 0);                                             \
@@ -258,7 +261,8 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
         return;
     }
     float acc[SUMMED], sum[SUMMED];
-    const ulong ba = turned128(base + role * 8192, 0), bb = turned128(base + 2 * 8192, 8192);
+    const ulong ba = transposed128(base + role * 8192, 0),
+                bb = transposed128(base + 2 * 8192, 8192);
     int stage = 0;
     uint parity = 0;
     for (int round = 0; round < 2; round++) {
@@ -287,15 +291,15 @@ kernel GROUP(MULTIPLIERS + FILLERS) void grad_w(const sizes s, global const MEM 
     /* of the chunk with taps: where its channels begin in a row, and how many they are */
     UNROLL for (int j = 0; j < ACROSS; j++) {
         const int chunk_m = tile_m * 2 + role, chunk_n = tile_n * ACROSS + j,
-                  seen = turned ? chunk_m : chunk_n;
-        const int k0 = (turned ? chunk_n : chunk_m) * 64, tap = seen / each_tap,
+                  seen = transposed ? chunk_m : chunk_n;
+        const int k0 = (transposed ? chunk_n : chunk_m) * 64, tap = seen / each_tap,
                   c0 = seen % each_tap * 64;
         if (tap >= (int)s.taps) continue;
         UNROLL for (int h = 0; h < 2; h++) {
             const int m = warp * 16 + lane / 4 + 8 * h;
             UNROLL for (int i = 0; i < 8; i++) {
                 const int n = i * 8 + lane % 4 * 2, e = 4 * (8 * j + i) + 2 * h;
-                if (turned) {
+                if (transposed) {
                     if (c0 + m < C && k0 + n < K)
                         mine[(long)(k0 + n) * all + tap * C + c0 + m] = SUMS(e);
                     if (c0 + m < C && k0 + n + 1 < K)

@@ -93,13 +93,13 @@ INLINE uint rounded(uint v) { return nv_to_tf32(as_float(v)); }
 INLINE void read_a(uint (*a)[4], uint tile, int k, int first, int lane) {
     const int p = (lane & 7) + (lane >> 4) * 8, c = lane >> 3 & 1;
     UNROLL for (int m = 0; m < MS; m++)
-        nv_matrices_turned(a[m], tile + (uint)((16 * k + p) * A_ROW +
+        nv_matrices_transposed(a[m], tile + (uint)((16 * k + p) * A_ROW +
                                                (((first + 16 * m) / 8 + c) ^ turn(p)) * 16));
 }
 INLINE void read_b(uint (*b)[2], uint tile, int k, int first, int lane) {
     const int p = (lane & 7) + (lane >> 3 & 1) * 8, c = lane >> 4;
     UNROLL for (int n = 0; n < NS; n += 2)
-        nv_matrices_turned(
+        nv_matrices_transposed(
             b[n], tile + (uint)((16 * k + p) * B_ROW + (((first + 8 * n) / 8 + c) ^ turn(p)) * 16));
 }
 #else

@@ -2,6 +2,7 @@
  * mma.sync.  See matmul.h. */
 #include <stddef.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/opencl/nvidia/product/matmul.h"
 #include "backends/opencl/nvidia/unit/mma.h"
 #include "opencl_solvers.h"
@@ -110,14 +111,10 @@ static fac_status build(fac_opencl *o, const fac_problem *p, plan *q, fac_error 
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     fac_status status = build(fac_opencl_of(d), p, q, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 /* ---- images ---- */

@@ -27,8 +27,8 @@ static void add_instruction(const fac_nv_matmul *m, fac_text *to) {
     const bool registers = m->mode == FAC_NV_3XTF32 || (columns && tf32),
                tb = m->q.from == FAC_NV_COLUMNS;
     int how = registers ? FAC_NV_A_REGISTERS : 0;
-    if (ta) how |= FAC_NV_A_TURNED;
-    if (tb) how |= FAC_NV_B_TURNED;
+    if (ta) how |= FAC_NV_A_TRANSPOSED;
+    if (tb) how |= FAC_NV_B_TRANSPOSED;
     fac_nv_wgmma_text(to, m->cut.columns, kind, how);
     fac_text_print(to, "#define WGMMA(d, a, b) wgmma_%s_n%d_%s%s%s(d, a, b)\n", names[kind],
                    m->cut.columns, registers ? "rs" : "ss", fac_text_if(ta, "_ta"),

@@ -105,8 +105,8 @@ INLINE float element_of(uint tile, int row, int term) {
 
 /* K-major: 8 rows in 1024 bytes.  MN-major: 8 terms of 64 rows in 1024 bytes, the next 64 rows 8192
  * bytes on. */
-INLINE ulong descriptor(uint at, bool turned) {
-    return (ulong)((at >> 4) & 0x3fff) | (ulong)(turned ? 512 : 1) << 16 | (ulong)64 << 32 |
+INLINE ulong descriptor(uint at, bool transposed) {
+    return (ulong)((at >> 4) & 0x3fff) | (ulong)(transposed ? 512 : 1) << 16 | (ulong)64 << 32 |
            (ulong)1 << 62;
 }
 #define NEXT(FROM) (FROM == COLUMNS ? 128 : 2)  /* of a descriptor, from one wgmma to the next */

@@ -5,6 +5,7 @@
  * these are more than a launch may have, the legs are done in parts. */
 #include <pthread.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/gpu/nvidia/speed.h"
@@ -160,9 +161,8 @@ static fac_status make_kernel(fac_opencl *o, relay *r, fac_error *err) {
     fac_text text = { 0 };
     snprintf(options, sizeof options, "-cl-single-precision-constant -cl-nv-maxrregcount=%d",
              65536 / (32 * (FAC_NV_RELAY_WARPS + 1)) / 8 * 8);
-    fac_status status =
-        codes && finishes ? make_text(o, r, codes, finishes, &text, err)
-                          : fac_raise(err, FAC_E_NOMEM, "no memory for a relay of %d steps", r->n);
+    fac_status status = codes && finishes ? make_text(o, r, codes, finishes, &text, err)
+                                          : fac_raise_memory(err, "a relay of %d steps", r->n);
     if (!status) status = fac_cl_kernel_new(o, text.s, options, "relay", &r->kernel, err);
     fac_text_free(&text);
     fac_release(codes);
@@ -189,7 +189,7 @@ static fac_status fill(fac_device *d, relay *r, const fac_relay_job *jobs, int n
     r->parts = fac_alloc((size_t)n, sizeof *r->parts);
     r->locks = !pthread_mutex_init(&r->lock, NULL);
     if (!r->legs || !r->rows || !r->last || !r->parts || !r->locks)
-        return fac_raise(err, FAC_E_NOMEM, "no memory for a relay of %d steps", n);
+        return fac_raise_memory(err, "a relay of %d steps", n);
     for (int i = 0; i < n; i++) r->legs[i] = jobs[i].plan;
     FAC_TRY(make_kernel(o, r, err));
     share_out(r);
@@ -199,13 +199,9 @@ static fac_status fill(fac_device *d, relay *r, const fac_relay_job *jobs, int n
 static fac_status make(fac_device *d, const fac_relay_job *jobs, int n, void **plan,
                        fac_error *err) {
     relay *r = fac_alloc(1, sizeof *r);
-    if (!r) return fac_raise(err, FAC_E_NOMEM, "no memory for a relay of %d steps", n);
+    if (!r) return fac_raise_memory(err, "a relay of %d steps", n);
     const fac_status status = fill(d, r, jobs, n, err);
-    if (status)
-        done(d, r);
-    else
-        *plan = r;
-    return status;
+    return fac_solver_made(status, d, r, done, plan);
 }
 
 /* ---- a run ---- */

@@ -3,12 +3,12 @@
  * pixel. */
 #include <math.h>
 #include <string.h>
+#include "backends/draft.h"
 #include "backends/gpu/nvidia/divide.h"
 #include "backends/opencl/nvidia/unit/pack.h"
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
 #include "tensor/tensor_internal.h"
@@ -286,17 +286,13 @@ static void done(fac_device *d, void *arg) {
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     fac_opencl *o = fac_opencl_of(d);
     const draft *settled = p->draft;
-    plan *q = fac_alloc(1, sizeof *q);
-    if (!q) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    plan *q = fac_solver_plan(p, sizeof *q, err);
+    if (!q) return FAC_E_NOMEM;
     q->c = settled->c;
     q->k = settled->t.k;
     write_leg(p, &q->c, &settled->t, &q->p);
     const fac_status status = fac_nv_pack_make(o, &q->c, &q->k, &q->pack, err);
-    if (status)
-        done(d, q);
-    else
-        *out = q;
-    return status;
+    return fac_solver_made(status, d, q, done, out);
 }
 
 static uint64_t pack_key(const void *arg, int input) {

@@ -7,8 +7,6 @@
 #include "backends/opencl/nvidia/relay/relay.h"
 #include "backends/gpu/nvidia/speed.h"
 #include "opencl_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "ops/families.h"
 #include "ops/pool.h"
@@ -213,10 +211,10 @@ static void write_leg(const fac_problem *p, const quads *q, bool depthwise, fac_
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     reader *const read = *(reader *const *)p->solver->how;
-    fac_nv_leg_plan *to = fac_alloc(1, sizeof *to);
+    fac_nv_leg_plan *to = fac_solver_plan(p, sizeof *to, err);
     const quads *q = p->draft;
     (void)d;
-    if (!to) return fac_raise(err, FAC_E_NOMEM, "%s: no memory for a plan", p->node->op->name);
+    if (!to) return FAC_E_NOMEM;
     write_leg(p, q, read == read_depthwise, to);
     *out = to;
     return FAC_OK;

@@ -25,7 +25,7 @@ typedef struct {
     long to, group;    /* elements of tiles; of the weights from group to group */
     int source, first; /* of many: which weights, and the units before */
     int line, window,
-        turned; /* of the weights: a filter, taps of one channel; rows are their channels */
+        flipped; /* of the weights: a filter, taps of one channel; rows are their channels */
     int rows, channels, row_tiles, k_tiles, taps;
     int tile_rows, term_bits, order, few;
     float larger; /* by this the weights are: FAC_NV_CUT, FAC_NV_LOST; 0: as they are */
@@ -96,12 +96,12 @@ constant float to_points[6][3] = { { 1, 0, 0 },
                                    { 1 / 6.f, -0.23570226039551584f, 1 / 3.f },
                                    { 0, 0, 1 } };
 
-static float point_of(local const float *w, int point, int turned) {
+static float point_of(local const float *w, int point, int flipped) {
     const int i = point / 6, j = point % 6;
     float sum = 0;
     for (int a = 0; a < 3; a++)
         for (int b = 0; b < 3; b++)
-            sum += to_points[i][a] * to_points[j][b] * w[turned ? 8 - 3 * a - b : 3 * a + b];
+            sum += to_points[i][a] * to_points[j][b] * w[flipped ? 8 - 3 * a - b : 3 * a + b];
     return sum;
 }
 
@@ -145,23 +145,23 @@ static void bring(const packing *s, global const MEM *x, int there, int long_as,
  * tap; a group has a power of two of items. */
 static void by_stage(const packing *s, global const MEM *x, global TILE *y, int row, int from_row,
                      int block, local float *stage, local int *place) {
-    const int id = get_local_id(0), turned = s->turned, within = s->within;
+    const int id = get_local_id(0), flipped = s->flipped, within = s->within;
     const int first = block << s->term_bits, rows = min(1 << s->row_bits, s->rows - row),
               channels = min(1 << s->term_bits, s->channels - first);
     /* a unit may lie after the last row: then what lies before is brought and becomes zero */
-    const int from_here = max(min(row, s->rows - (turned ? 4 : 1)), 0);
-    /* weights are lines of windows: a line is a row, or turned a channel */
-    const int line = turned ? first : from_here,
-              window = turned ? from_here : first;
-    const int lines = turned ? channels : rows,
-              windows = turned ? rows : channels;
+    const int from_here = max(min(row, s->rows - (flipped ? 4 : 1)), 0);
+    /* weights are lines of windows: a line is a row, or flipped a channel */
+    const int line = flipped ? first : from_here,
+              window = flipped ? from_here : first;
+    const int lines = flipped ? channels : rows,
+              windows = flipped ? rows : channels;
     x += (long)line * s->line + window * s->window;
     for (int tap = id; tap < s->taps && !within; tap += (int)get_local_size(0))
         place[tap] = tap_at(s, tap);
     bring(s, x, lines, windows * s->window, stage);
     barrier(CLK_LOCAL_MEM_FENCE);
-    const int row_step = turned ? s->window : s->run + PAD,
-              channel_step = turned ? s->run + PAD : s->window;
+    const int row_step = flipped ? s->window : s->run + PAD,
+              channel_step = flipped ? s->run + PAD : s->window;
     const int chunk_bits = s->term_bits - (CHUNK == 8 ? 3 : 2), slab = 1 << s->row_bits;
     const int side = (int)get_local_size(0) >> chunk_bits,
               together = max(side >> s->row_bits, 1); /* rows, taps at once */
@@ -173,7 +173,7 @@ static void by_stage(const packing *s, global const MEM *x, global TILE *y, int 
     /* Runs begin at multiples of four words, so items that all began with their first number would
      * meet in a quarter of the banks: of four neighbouring rows, or chunks where rows are
      * neighbours in memory, each begins with another number. */
-    const int neighbour = turned ? c >> 1 : mine;
+    const int neighbour = flipped ? c >> 1 : mine;
     const int begins = CHUNK == 4 && !within ? neighbour & 3 : 0;
     const bool odd = begins & 1, far = begins & 2;
     int at[CHUNK];
@@ -187,7 +187,7 @@ static void by_stage(const packing *s, global const MEM *x, global TILE *y, int 
             local const float *w = from + (within ? 0 : place[tap]);
             float v[CHUNK];
             if (within)
-                for (int k = 0; k < CHUNK; k++) v[k] = point_of(w + at[k], tap, turned);
+                for (int k = 0; k < CHUNK; k++) v[k] = point_of(w + at[k], tap, flipped);
             else
                 for (int k = 0; k < CHUNK; k++) v[k] = w[at[k]];
 #if CHUNK == 4
@@ -209,8 +209,8 @@ static void by_element(const packing *s, global const MEM *x, global TILE *y, in
                        int k) {
     const int chunk_bits = s->term_bits - (CHUNK == 8 ? 3 : 2), taps = max(s->taps, 1),
               block = k / taps << s->term_bits;
-    const long row_step = s->turned ? s->window : s->line,
-               channel_step = s->turned ? s->line : s->window;
+    const long row_step = s->flipped ? s->window : s->line,
+               channel_step = s->flipped ? s->line : s->window;
     for (int e = get_local_id(0); e < 16 << chunk_bits; e += get_local_size(0)) {
         const int c = e & ((1 << chunk_bits) - 1), r = e >> chunk_bits, from = row + row_at(r);
         float v[CHUNK];

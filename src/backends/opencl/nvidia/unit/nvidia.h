@@ -9,7 +9,7 @@
 /* ---- wgmma_text.c ---- */
 
 typedef enum fac_nv_kind { FAC_NV_KIND_TF32, FAC_NV_KIND_BF16, FAC_NV_KIND_F16 } fac_nv_kind;
-enum { FAC_NV_A_REGISTERS = 1, FAC_NV_A_TURNED = 2, FAC_NV_B_TURNED = 4, FAC_NV_FIRST = 8 };
+enum { FAC_NV_A_REGISTERS = 1, FAC_NV_A_TRANSPOSED = 2, FAC_NV_B_TRANSPOSED = 4, FAC_NV_FIRST = 8 };
 
 /* Adds one instruction as a function, for 64 x n (n a multiple of 8, at most 256) and 8 (tf32) or
  * 16 terms:
@@ -17,9 +17,8 @@ enum { FAC_NV_A_REGISTERS = 1, FAC_NV_A_TURNED = 2, FAC_NV_B_TURNED = 4, FAC_NV_
  *       descriptors
  *   wgmma_bf16_n128_rs(float *d, const uint *a, ulong b)    FAC_NV_A_REGISTERS: four registers, as
  *       mma.sync's a by warps
- *   wgmma_bf16_n128_ss_tb                                   FAC_NV_B_TURNED, _ta FAC_NV_A_TURNED:
- *       rows of it run along n, m
- *                                                           (not the sum); not for tf32
+ *   wgmma_bf16_n128_ss_tb                                   FAC_NV_B_TRANSPOSED, _ta
+ * FAC_NV_A_TRANSPOSED: rows of it run along n, m (not the sum); not for tf32
  *   ..._first                                               FAC_NV_FIRST: d begins with this
  *       product, whatever it held */
 void fac_nv_wgmma_text(fac_text *to, int n, fac_nv_kind kind, int how);

@@ -14,7 +14,7 @@ typedef struct fac_nv_weights {
 /* One phase; as `packing` of the kernel (spare: both end at 8 bytes). */
 typedef struct fac_nv_pack {
     int64_t to, group;
-    int32_t source, first, line, window, turned, rows, channels, row_tiles, k_tiles, taps;
+    int32_t source, first, line, window, flipped, rows, channels, row_tiles, k_tiles, taps;
     int32_t tile_rows, term_bits, order, few;
     float larger;
     int32_t staged, blocks, slabs, row_bits, runs, run;

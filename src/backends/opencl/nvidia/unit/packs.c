@@ -2,7 +2,7 @@
  * all that have the same type and the same mode, as far as its arguments have room for their
  * buffers; what else each unit needs to know stands in a table that is made with the plan.
  *
- * Forms of the same weights (forward and turned) are neighbours, so that the second one finds them
+ * Forms of the same weights (forward and flipped) are neighbours, so that the second one finds them
  * in the second cache. */
 #include "backends/opencl/device/calls.h"
 #include "backends/opencl/nvidia/unit/pack.h"

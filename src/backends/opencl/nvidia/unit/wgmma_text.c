@@ -15,13 +15,13 @@ static void add_list(fac_text *to, int first, int count) {
 void fac_nv_wgmma_text(fac_text *to, int n, fac_nv_kind kind, int how) {
     const char *name = names[kind];
     const int sums = n / 2, terms = kind == FAC_NV_KIND_TF32 ? 8 : 16;
-    const bool registers = how & FAC_NV_A_REGISTERS, turned_a = how & FAC_NV_A_TURNED,
-               turned_b = how & FAC_NV_B_TURNED;
+    const bool registers = how & FAC_NV_A_REGISTERS, transposed_a = how & FAC_NV_A_TRANSPOSED,
+               transposed_b = how & FAC_NV_B_TRANSPOSED;
     const bool first = how & FAC_NV_FIRST;
     fac_text_add(to, "#define SM90A \"" FAC_NV_MARK "\"\n");
     fac_text_print(to, "INLINE void wgmma_%s_n%d_%s%s%s%s(float *d, %s, ulong b) {\n", name, n,
-                   registers ? "rs" : "ss", fac_text_if(turned_a, "_ta"),
-                   fac_text_if(turned_b, "_tb"), fac_text_if(first, "_first"),
+                   registers ? "rs" : "ss", fac_text_if(transposed_a, "_ta"),
+                   fac_text_if(transposed_b, "_tb"), fac_text_if(first, "_first"),
                    registers ? "const uint *a" : "ulong a");
     fac_text_print(to, "    asm volatile(\"{\\n.reg .pred add;\\nsetp.eq.u32 add, 0, %d;\\n\"\n",
                    first);
@@ -34,8 +34,8 @@ void fac_nv_wgmma_text(fac_text *to, int n, fac_nv_kind kind, int how) {
     else
         fac_text_print(to, "%%%d", sums);
     fac_text_print(to, ", %%%d, add, 1, 1", sums + (registers ? 4 : 1));
-    if (kind != FAC_NV_KIND_TF32 && !registers) fac_text_print(to, ", %d", turned_a);
-    if (kind != FAC_NV_KIND_TF32) fac_text_print(to, ", %d", turned_b);
+    if (kind != FAC_NV_KIND_TF32 && !registers) fac_text_print(to, ", %d", transposed_a);
+    if (kind != FAC_NV_KIND_TF32) fac_text_print(to, ", %d", transposed_b);
     fac_text_add(to, ";\\n}\\n\"\n        : ");
     for (int i = 0; i < sums; i++) fac_text_print(to, "%s\"+f\"(d[%d])", i ? "," : "", i);
     fac_text_add(to, " : ");
