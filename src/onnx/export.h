@@ -50,10 +50,13 @@ struct fac_record_node {
     fac_record_node *next;
 };
 
-/* An initializer. */
+enum { FAC_EXPORT_SMALL = 1024 }; /* tensors with fewer bytes stay in the model */
+
+/* An initializer, or a Constant node. */
 typedef struct fac_record_tensor fac_record_tensor;
 struct fac_record_tensor {
     fac_encode_tensor is;
+    bool node;
     fac_record_tensor *next;
 };
 
@@ -116,7 +119,8 @@ const fac_onnx *fac_export_spelling(const fac_op *op, int opset);
 bool fac_export_can(fac_export *ex, const fac_node *n);
 /* Records a node of ex->g. */
 fac_status fac_export_node(fac_export *ex, const fac_node *n, fac_error *err);
-void fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t);
+/* As an initializer; NULL: no memory. */
+fac_record_tensor *fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t);
 
 /* ---- save_message.c ---- */
 /* All of the model, as ModelProto; false when the stream takes no more. */

@@ -102,6 +102,8 @@ fac_status fac_import_tables(fac_import *im, fac_error *err); /* fills spellings
 fac_status fac_import_scan(fac_import *im, fac_error *err);
 /* The opset of a node's domain; 0 when the model imports none. */
 int64_t fac_import_opset(const fac_import *im, const fac_proto_opsets *opsets, const char *domain);
+/* One of the domains that QONNX and its exporters use. */
+bool fac_onnx_of_qonnx(const char *domain);
 fac_proto_function *fac_import_function(const fac_import *im,
                                         const fac_proto_node *n); /* NULL: it is an op */
 const fac_spelling *fac_import_spelling(const fac_import *im, const fac_proto_node *n,

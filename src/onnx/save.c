@@ -7,13 +7,13 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "onnx/export.h"
+#include "onnx/import.h"
 #include "onnx/small.h"
 #include "onnx/source.h"
 #include "tensor/tensor_internal.h"
 
 enum {
     PAGE = 4096,     /* where external tensors begin, so that they can be mapped      */
-    SMALLEST = 1024, /* tensors with fewer bytes stay in the model                    */
     SPARE = 64 << 20 /* below 2 GiB: for nodes and names                              */
 };
 
@@ -58,6 +58,13 @@ static fac_status add_outputs(fac_export *ex, fac_error *err) {
     return FAC_OK;
 }
 
+/* QONNX's tools look for initializers only. */
+static void settle_constants(fac_export *ex) {
+    bool qonnx = false;
+    for (int k = 0; k < ex->ndomains; k++) qonnx |= fac_onnx_of_qonnx(ex->domains[k].name);
+    for (fac_record_tensor *t = ex->tensors; t && qonnx; t = t->next) t->node = false;
+}
+
 static fac_status record(fac_export *ex, fac_error *err) {
     const fac_graph *g = ex->g;
     ex->last_node = &ex->nodes;
@@ -72,6 +79,7 @@ static fac_status record(fac_export *ex, fac_error *err) {
     }
     for (const fac_node *n = g->first; n; n = n->next) FAC_TRY(fac_export_node(ex, n, err));
     FAC_TRY(add_outputs(ex, err));
+    settle_constants(ex);
     return ex->failed ? fac_raise_memory(err, "the nodes") : FAC_OK;
 }
 
@@ -90,7 +98,7 @@ static fac_status place(fac_export *ex, const char *path, size_t *end, fac_error
         fits = fac_size_add(total, fac_onnx_small_bytes(&t->is.t->type), &total);
     for (fac_record_tensor *t = ex->tensors; t && fits && total > inside; t = t->next) {
         size_t bytes = fac_onnx_small_bytes(&t->is.t->type);
-        if (bytes < SMALLEST || t->is.t->type.dtype == FAC_TEXT) continue;
+        if (bytes < FAC_EXPORT_SMALL || t->is.t->type.dtype == FAC_TEXT) continue;
         t->is.file = file;
         t->is.at = at = (at + PAGE - 1) / PAGE * PAGE;
         fits = fac_size_add(at, bytes + PAGE, &at);

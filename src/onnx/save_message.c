@@ -131,14 +131,39 @@ static const char *said(const fac_export *ex, const char *given, const char *key
     return note ? note : usual;
 }
 
+static bool value_attr_body(pb_ostream_t *s, const void *self) {
+    return fac_encode_text(s, ATTR_NAME, "value") &&
+           fac_encode_int(s, ATTR_KIND, FAC_PROTO_TENSOR) &&
+           fac_encode_message(s, FAC_PROTO_ATTR_T, fac_encode_tensor_body, self);
+}
+
+static bool constant_body(pb_ostream_t *s, const void *self) {
+    const fac_encode_tensor *t = self;
+    return fac_encode_text(s, NODE_OUTPUT, t->name) && fac_encode_text(s, NODE_TYPE, "Constant") &&
+           fac_encode_message(s, NODE_ATTR, value_attr_body, t);
+}
+
+/* The Constant nodes among the tensors, or all of them: functions have no initializers. */
+static bool constants(pb_ostream_t *s, const fac_record_tensor *t, int field, bool all) {
+    bool ok = true;
+    for (; t && ok; t = t->next)
+        if (t->node || all) ok = fac_encode_message(s, (uint32_t)field, constant_body, &t->is);
+    return ok;
+}
+
+static bool initializers(pb_ostream_t *s, const fac_record_tensor *t) {
+    bool ok = true;
+    for (; t && ok; t = t->next)
+        if (!t->node) ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
+    return ok;
+}
+
 static bool subgraph_body(pb_ostream_t *s, const void *self) {
     const fac_record_graph *r = self;
-    bool ok = true;
+    bool ok = constants(s, r->tensors, GRAPH_NODE, false);
     for (const fac_record_node *n = r->nodes; n && ok; n = n->next)
         ok = fac_encode_message(s, GRAPH_NODE, node_body, n);
-    ok = ok && fac_encode_text(s, GRAPH_NAME, r->name);
-    for (const fac_record_tensor *t = r->tensors; t && ok; t = t->next)
-        ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
+    ok = ok && fac_encode_text(s, GRAPH_NAME, r->name) && initializers(s, r->tensors);
     for (int k = 0; k < r->nin && ok; k++)
         ok = fac_encode_message(s, GRAPH_INPUT, value_body,
                                 &(port){ r->g, r->g->inputs[k], r->in[k], 0 });
@@ -151,12 +176,11 @@ static bool subgraph_body(pb_ostream_t *s, const void *self) {
 static bool graph_body(pb_ostream_t *s, const void *self) {
     const fac_export *ex = self;
     const fac_graph *g = ex->g;
-    bool ok = true;
+    bool ok = constants(s, ex->tensors, GRAPH_NODE, false);
     for (const fac_record_node *n = ex->nodes; n && ok; n = n->next)
         ok = fac_encode_message(s, GRAPH_NODE, node_body, n);
-    ok = ok && fac_encode_text(s, GRAPH_NAME, said(ex, ex->opts->name, FAC_NOTE_NAME, "graph"));
-    for (const fac_record_tensor *t = ex->tensors; t && ok; t = t->next)
-        ok = fac_encode_message(s, GRAPH_TENSOR, fac_encode_tensor_body, &t->is);
+    ok = ok && fac_encode_text(s, GRAPH_NAME, said(ex, ex->opts->name, FAC_NOTE_NAME, "graph")) &&
+         initializers(s, ex->tensors);
     for (size_t k = 0; k < g->ninputs && ok; k++)
         ok = fac_encode_message(s, GRAPH_INPUT, value_body,
                                 &(port){ g, g->inputs[k], g->inputs[k]->name, 0 });
@@ -190,19 +214,6 @@ static bool other_opsets(pb_ostream_t *s, const fac_export *ex, int field) {
     return ok;
 }
 
-/* Functions have no initializers: what would be one is a Constant node. */
-static bool value_attr_body(pb_ostream_t *s, const void *self) {
-    return fac_encode_text(s, ATTR_NAME, "value") &&
-           fac_encode_int(s, ATTR_KIND, FAC_PROTO_TENSOR) &&
-           fac_encode_message(s, FAC_PROTO_ATTR_T, fac_encode_tensor_body, self);
-}
-
-static bool constant_body(pb_ostream_t *s, const void *self) {
-    const fac_encode_tensor *t = self;
-    return fac_encode_text(s, NODE_OUTPUT, t->name) && fac_encode_text(s, NODE_TYPE, "Constant") &&
-           fac_encode_message(s, NODE_ATTR, value_attr_body, t);
-}
-
 typedef struct function {
     const fac_export *ex;
     const fac_record_graph *is;
@@ -215,8 +226,7 @@ static bool function_body(pb_ostream_t *s, const void *self) {
     for (int k = 0; k < r->nin && ok; k++) ok = fac_encode_text(s, FUNCTION_INPUT, r->in[k]);
     for (size_t k = 0; k < r->g->noutputs && ok; k++)
         ok = fac_encode_text(s, FUNCTION_OUTPUT, r->out[k]);
-    for (const fac_record_tensor *t = r->tensors; t && ok; t = t->next)
-        ok = fac_encode_message(s, FUNCTION_NODE, constant_body, &t->is);
+    ok = ok && constants(s, r->tensors, FUNCTION_NODE, true);
     for (const fac_record_node *n = r->nodes; n && ok; n = n->next)
         ok = fac_encode_message(s, FUNCTION_NODE, node_body, n);
     return ok && fac_encode_message(s, FUNCTION_OPSET, opset_body, f->ex) &&

@@ -15,13 +15,14 @@ void *fac_export_get(fac_export *ex, size_t n, size_t size) {
     return p;
 }
 
-void fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t) {
+fac_record_tensor *fac_export_tensor(fac_export *ex, const char *name, const fac_tensor *t) {
     fac_record_tensor *r = fac_export_get(ex, 1, sizeof *r);
-    if (!r) return;
+    if (!r) return NULL;
     r->is = (fac_encode_tensor){ .t = t, .name = name };
     *ex->last_tensor = r;
     ex->last_tensor = &r->next;
     ex->ntensors++;
+    return r;
 }
 
 /* Type and contents of a small constant in letters; NULL when memory is gone. */
@@ -152,13 +153,21 @@ static const char *symbolic_list(const fac_onnx_writer *w, const fac_contents *c
     return list;
 }
 
+/* Readers take an initializer of floats for a parameter: floats that are none, and are few, are a
+ * Constant node. */
+static bool is_node(const fac_type *t) {
+    return fac_dtype_get(t->dtype)->kind == 'f' && t->dims.n > 0 &&
+           fac_type_bytes(t) < FAC_EXPORT_SMALL;
+}
+
 static const char *name_constant(const fac_onnx_writer *w, const fac_value *v) {
     fac_export *ex = fac_export_of(w);
     if (!v->tensor) return symbolic_list(w, v->known);
     ex->impossible |= !fac_proto_dtype_number(v->type.dtype);
     if (ex->dry) return "";
     const char *name = fac_export_fresh(ex, &ex->values, v->name ? v->name : "const");
-    fac_export_tensor(ex, name, v->tensor);
+    fac_record_tensor *r = fac_export_tensor(ex, name, v->tensor);
+    if (r) r->node = is_node(&v->type);
     return name;
 }
 

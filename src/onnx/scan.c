@@ -57,9 +57,7 @@ fac_status fac_import_tables(fac_import *im, fac_error *err) {
     return FAC_OK;
 }
 
-/* Domains of QONNX, whose exporters leave the import out: version 1, as the qonnx package has it.
- */
-static bool is_unnamed(const char *domain) {
+bool fac_onnx_of_qonnx(const char *domain) {
     static const char *const all[] = { "qonnx.custom_op.general", "finn.custom_op.general",
                                        "onnx.brevitas" };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
@@ -72,7 +70,8 @@ int64_t fac_import_opset(const fac_import *im, const fac_proto_opsets *opsets, c
     for (size_t k = 0; k < opsets->n; k++)
         if (!strcmp(fac_import_domain(opsets->at[k].domain), domain)) return opsets->at[k].version;
     if (opsets != &im->model.opsets) return fac_import_opset(im, &im->model.opsets, domain);
-    if (*domain) return is_unnamed(domain) ? 1 : 0;
+    if (*domain)
+        return fac_onnx_of_qonnx(domain) ? 1 : 0; /* exporters leave it out; as the qonnx package */
     return im->model.opsets.n ? 0 : 1; /* before IR 3 there was nothing to import: opset 1 */
 }
 

@@ -91,6 +91,14 @@ static const fac_case cases[] = {
     { 0 }
 };
 
+/* The bias by itself, as ONNX has it: sums of i32 wrap. */
+static void define(const fac_node *n, fac_value *y[]) {
+    if (!n->in[FAC_QCONV_B]) return;
+    fac_value *sums =
+        fac_conv_integer(n->in[0], n->in[1], NULL, n->in[X_ZERO], n->in[W_ZERO], n->attrs);
+    y[0] = fac_add(sums, fac_unsqueeze(n->in[FAC_QCONV_B], fac_shape(1, 2)));
+}
+
 extern const fac_op fac_op_conv_integer;
 const fac_op fac_op_conv_integer = {
     .name = "conv_integer",
@@ -105,6 +113,7 @@ const fac_op fac_op_conv_integer = {
     .onnx = onnx,
     .save = save,
     .cases = cases,
+    .define = define,
     .is = FAC_OP_NO_GRAD,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

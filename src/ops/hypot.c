@@ -1,3 +1,4 @@
+#include "facula/ops.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 #include "ops/onnx_put.h"
@@ -34,11 +35,17 @@ static const fac_case cases[] = {
     { "hypot(f32[], f32[])", 0.5, 4, 2e-6 },       { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *a = n->in[0], *b = n->in[1];
+    out[0] = fac_sqrt(fac_add(fac_mul(a, a), fac_mul(b, b)));
+}
+
 const fac_op fac_op_hypot = {
     MAP_OP("hypot", "length of (x, y)", fac_ports_xy, fac_infer_broadcast),
     .is = FAC_OP_INPLACE,
     .grad = grad,
     .save = save,
+    .define = define,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_hypot(fac_value *a, fac_value *b) {

@@ -1,3 +1,5 @@
+#include "facula/ops.h"
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 #include "ops/onnx_put.h"
@@ -47,11 +49,21 @@ static const fac_case cases[] = {
     { "mod(i64[], i64[])", -9, 9, 0 },        { 0 }
 };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *y = n->in[1];
+    if (fac_dtype_get(y->type.dtype)->kind != 'f') return;
+    fac_value *rest = fac_fmod(n->in[0], y);
+    fac_value *zero = fac_number_as(y, 0), *some = fac_not(fac_equal(rest, zero));
+    fac_value *differ = fac_xor(fac_less(rest, zero), fac_less(y, zero));
+    out[0] = fac_where(fac_and(differ, some), fac_add(rest, y), rest);
+}
+
 const fac_op fac_op_mod = {
     MAP_OP("mod", "remainder with the sign of y", fac_ports_num_xy, infer),
     .is = FAC_OP_INPLACE | FAC_OP_KNOWS,
     .save = save,
     .grad = grad,
+    .define = define,
     .rounding = { .rule = FAC_ROUND_NONE },
 };
 fac_value *fac_mod(fac_value *a, fac_value *b) {

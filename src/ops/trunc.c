@@ -25,11 +25,16 @@ static const fac_case cases[] = { { "trunc(f32[2,37])", -9, 9, 0 },
                                   { "trunc(f32[])", -9, 9, 0 },
                                   { 0 } };
 
+static void define(const fac_node *n, fac_value *out[]) {
+    out[0] = fac_mul(fac_sign(n->in[0]), fac_floor(fac_abs(n->in[0])));
+}
+
 const fac_op fac_op_trunc = {
     MAP_OP("trunc", "the next integer towards 0", fac_ports_x, fac_infer_same),
     .is = FAC_OP_INPLACE,
     .save = save,
     .grad = fac_grad_flat,
+    .define = define,
     .steps = fac_steps_whole,
     .rounding = { .rule = FAC_ROUND_NONE },
 };

@@ -210,6 +210,27 @@ static void strided_parameters(void **state) {
     fac_graph_free(g);
 }
 
+/* Floats that are no parameters read as none: the same steps remain after a way to disk. */
+static void constants_stay_constants(void **state) {
+    (void)state;
+    fac_graph *g = fac_graph_new();
+    fac_tensor *t = ramp(fac_shape(3)), *large = ramp(fac_shape(300));
+    fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(2, 3));
+    fac_value *w = fac_param(g, "w", t), *c = fac_const(g, t);
+    fac_output(g, "y", fac_add(fac_mul(x, c), w));
+    fac_output(g, "z", fac_const(g, large));
+    OK(fac_graph_check(g, &err));
+    OK(fac_onnx_save(g, path, NULL, &err));
+    fac_graph *h = loaded();
+    assert_int_equal(h->nparams, 2); /* w, and what is too large for a node */
+    assert_string_equal(h->params[0]->name, "w");
+    fac_graph_free(h);
+    assert_true(round_trip(g, 0, -1, 1, "constants") == 0);
+    fac_tensor_free(t);
+    fac_tensor_free(large);
+    fac_graph_free(g);
+}
+
 /* ---- what is refused ---- */
 
 static void training_graphs(void **state) {
@@ -271,6 +292,7 @@ int main(void) {
         cmocka_unit_test(symbols_in_lists),
         cmocka_unit_test(lost_symbols),
         cmocka_unit_test(strided_parameters),
+        cmocka_unit_test(constants_stay_constants),
         cmocka_unit_test(training_graphs),
         cmocka_unit_test(refusals_name_all),
         cmocka_unit_test(gradients),

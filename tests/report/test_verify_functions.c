@@ -225,10 +225,91 @@ static void whole_numbers_are_equal_or_not(void **state) {
     }
 }
 
+/* Of 300 elements one is another divisor; and a factor of scores counts where there are several. */
+static void what_few_inputs_show(void **state) {
+    (void)state;
+    enum { ELEMENTS = 300 };
+    static const char step[] =
+        "input a f32[2,3,6,8]\ninput b f32[2,3,6,4]\ninput c i64[2]\ninput d f32[2,6,1,8]\n"
+        "input e f32[2,3,1,8]\ninput f f32[2,3,1,4]\ninput g i64[2]\n"
+        "k, v, y = attention_step(a, b, c, d, e, f, g)%s\noutput k = k\noutput v = v\noutput y = "
+        "y\n";
+    int8_t by[ELEMENTS];
+    fac_graph *of[2][2];
+    for (int i = 0; i < 2; i++) {
+        char text[600];
+        fac_tensor *t = NULL;
+        for (int k = 0; k < ELEMENTS; k++) by[k] = (int8_t)(k || !i ? 100 : 99);
+        fac_graph *g = fac_graph_new();
+        OK(fac_tensor_new(NULL, FAC_I8, fac_shape(ELEMENTS), &t, &err));
+        OK(fac_tensor_write(t, by, sizeof by, &err));
+        fac_output(g, "y",
+                   fac_div(fac_input(g, "x", FAC_I8, fac_shape(ELEMENTS)), fac_param(g, "w", t)));
+        fac_tensor_free(t);
+        of[0][i] = g;
+        snprintf(text, sizeof text, step, i ? " scale=0.001" : "");
+        of[1][i] = graph_of(text);
+    }
+    for (int k = 0; k < 2; k++) {
+        for (int s = 0; s < 8; s++) {
+            fac_verdict v;
+            OK(fac_verify(of[k][0], of[k][1], device,
+                          &(fac_verify_opts){ .seed = seed + (uint64_t)s }, &v, &err));
+            if (v.same == FAC_SAME) fail_msg("pair %d: %s", k, v.why);
+        }
+        fac_graph_free(of[k][0]), fac_graph_free(of[k][1]);
+    }
+}
+
+/* Casts that a file needs around an op of a type that it lacks, and ops that it holds written out.
+ */
+static void what_files_lack_is_the_same(void **state) {
+    (void)state;
+    static const few pairs[] = {
+        { "u8[2,5]", "y = cum_prod(x, i64(1))",
+          "c = cast(x) to=i64\nd = cum_prod(c, i64(1))\ny = cast(d) to=u8" },
+        { "u8[2,5]", "y = sum(x, i64{1})",
+          "c = cast(x) to=i64\nd = sum(c, i64{1})\ny = cast(d) to=u8" },
+        { "bool[2,5]", "y = reduce_max(x, i64{0})",
+          "c = cast(x) to=u8\nd = reduce_max(c, i64{0})\ny = cast(d) to=bool" },
+        { "f32[2,5]", "y = trunc(x)", "s = sign(x)\na = abs(x)\nf = floor(a)\ny = mul(s, f)" },
+        { "f32[2,5]", "y = celu(x) alpha=2", "d = mul(x, 0.5)\ne = elu(d) alpha=1\ny = mul(e, 2)" },
+        { "f32[2,5]", "y = dequantize_linear(q, f32{0.5}, i8{3})\n",
+          "c = cast(q) to=f32\ns = sub(c, 3)\ny = mul(s, 0.5)" },
+    };
+    static const few others[] = {
+        { "u8[2,5]", "y = cum_prod(x, i64(1))",
+          "c = cast(x) to=i64\nd = cum_prod(c, i64(1)) reverse\ny = cast(d) to=u8" },
+        { "i8[2,5]", "y = add(x, x)",
+          "c = cast(x) to=i64\nd = add(c, c)\ne = min(d, 99)\ny = cast(e) to=i8" },
+        { "i64[2,5]", "y = add(x, x)", "c = cast(x) to=i8\nd = add(c, c)\ny = cast(d) to=i64" },
+        { "f32[2,5]", "y = trunc(x)", "s = sign(x)\na = abs(x)\nf = ceil(a)\ny = mul(s, f)" },
+    };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        char text[2][200];
+        const char *quantize = "q = quantize_linear(x, f32{0.25}, i8{-1})\n";
+        for (int i = 0; i < 2; i++)
+            snprintf(text[i], sizeof text[i], "%s%s", strstr(pairs[k].a, "(q") ? quantize : "",
+                     i ? pairs[k].b : pairs[k].a);
+        fac_graph *a = few_model(&pairs[k], text[0]), *b = few_model(&pairs[k], text[1]);
+        const fac_verdict v = judge(a, b, FAC_VERIFY_FULL);
+        if (v.same != FAC_SAME) fail_msg("%s | %s: %s", text[0], text[1], v.why);
+        fac_graph_free(a), fac_graph_free(b);
+    }
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        fac_graph *a = few_model(&others[k], others[k].a), *b = few_model(&others[k], others[k].b);
+        const fac_verdict v = judge(a, b, FAC_VERIFY_FULL);
+        if (v.same != FAC_DIFFERENT) fail_msg("%s | %s: %s", others[k].a, others[k].b, v.why);
+        fac_graph_free(a), fac_graph_free(b);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_small_numbers_hide),
         cmocka_unit_test(whole_numbers_are_equal_or_not),
+        cmocka_unit_test(what_files_lack_is_the_same),
+        cmocka_unit_test(what_few_inputs_show),
         cmocka_unit_test(functions_are_told_apart),
         cmocka_unit_test(what_was_not_reached_is_said),
         cmocka_unit_test(zeros_prove_nothing),

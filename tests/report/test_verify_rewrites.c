@@ -262,7 +262,7 @@ static void rewrites_are_the_same(void **state) {
     assert_int_equal(t.different, 0);
     assert_int_equal(t.errors, 0);
     assert_true(t.tried > 100);
-    assert_true(t.same * 10 >= t.tried * 7);
+    assert_true(t.same * 10 >= t.tried * 9);
 }
 
 static int open_all(void **state) {

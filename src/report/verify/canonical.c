@@ -52,6 +52,48 @@ fac_graph *fac_define(fac_graph *g) {
     return g;
 }
 
+/* ---- ops that a file may hold written out ---- */
+
+static bool opens(const fac_node *n) {
+    const fac_op *op = n->op;
+    return op->expand && op->ref && !op->define && !op->map && !op->move &&
+           !(op->is & (FAC_OP_RING | FAC_OP_FLOW | FAC_OP_BODIES)) && fac_node_expands(n) > 0;
+}
+
+bool fac_can_open(const fac_graph *g) {
+    for (const fac_node *n = g->first; n; n = n->next)
+        if (opens(n)) return true;
+    return false;
+}
+
+static bool stays(void *self, const fac_node *n) {
+    (void)self;
+    return fac_op_means(n->op) && !opens(n);
+}
+
+/* What follows an op in its own node, as nodes. */
+static bool unfuse(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
+                   fac_value *out[]) {
+    fac_node bare = *n;
+    (void)self;
+    if (!n->body[0] || n->op->is & FAC_OP_BODIES) return false;
+    fac_value **then = fac_arena_alloc(&to->arena, (size_t)(n->nin - n->nports) + 1, sizeof *then);
+    if (!then) return fac_graph_raise(to, FAC_E_NOMEM, "no memory for a node"), true;
+    bare.body[0] = NULL;
+    bare.nin = n->nports;
+    fac_node_copy(to, &bare, in, out);
+    then[0] = out[0];
+    for (int i = n->nports; i < n->nin; i++) then[1 + i - n->nports] = in[i];
+    fac_body_inline(to, n->body[0], then, out);
+    return true;
+}
+
+static fac_graph *expanded(const fac_graph *g, fac_form form) {
+    fac_graph *to = fac_graph_rebuild(g, &(fac_rebuild){ .visit = unfuse }, NULL);
+    if (!good(to)) return to;
+    return in_place_of(to, fac_pass_expand(to, form >= FAC_FORM_OPEN ? stays : NULL, NULL));
+}
+
 /* ---- constants ---- */
 
 /* Integers always: sizes and axes.  Floats would be rounded, which their remainders are not. */
@@ -70,8 +112,8 @@ static fac_value *frozen(void *self, fac_graph *to, const fac_value *v) {
 }
 
 static fac_graph *folded(const fac_graph *g, fac_form form) {
-    if (form == FAC_FORM_EXACT) return fac_pass_fold(g, whole_numbers);
-    if (form == FAC_FORM_FOLDED) return fac_pass_fold(g, fac_ref_evaluate);
+    if (form == FAC_FORM_EXACT || form == FAC_FORM_OPEN) return fac_pass_fold(g, whole_numbers);
+    if (form != FAC_FORM_ABSORBED) return fac_pass_fold(g, fac_ref_evaluate);
     fac_graph *to = fac_pass_absorb(g);
     if (good(to))
         to = in_place_of(to, fac_graph_rebuild(to, &(fac_rebuild){ .leaf = frozen }, NULL));
@@ -81,8 +123,9 @@ static fac_graph *folded(const fac_graph *g, fac_form form) {
 /* ---- all of it ---- */
 
 fac_graph *fac_canonical(const fac_graph *g, fac_form form) {
-    fac_graph *to = fac_widen(g, FAC_F32);
-    if (good(to)) to = in_place_of(to, fac_pass_expand(to, NULL, NULL));
+    fac_graph *to = fac_narrow(g);
+    if (good(to)) to = in_place_of(to, fac_widen(to, FAC_F32));
+    if (good(to)) to = in_place_of(to, expanded(to, form));
     if (good(to)) to = in_place_of(to, folded(to, form));
     if (good(to)) to = in_place_of(to, fac_pass_simplify(to));
     if (good(to)) to = in_place_of(to, fac_pass_neutral(to));

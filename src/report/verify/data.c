@@ -87,17 +87,18 @@ static fac_status run_both(data *d, int first, int rounds) {
 }
 
 /* First all of one model, then all of the other.  Integers that turn out to be places, out of
- * range, are drawn small; then real numbers, which may be places as well, of regions say. */
+ * range, are drawn from as many as can be: lengths of 0 and 1 alone hide what attention does.  Then
+ * real numbers, which may be places as well, of regions say. */
 fac_status fac_data_run(data *d, int first, int rounds) {
-    static const int below[] = { 7, 2, 1 };
+    enum { PLACES = 7 };
     fac_trial *t = d->t;
     fac_error *err = t->err, own = { 0 };
     t->err = &own;
     fac_status status = run_both(d, first, rounds);
-    for (int k = 0; k < 4 && status && status != FAC_E_NOMEM; k++) {
-        if (k < 3 && t->narrow && t->narrow <= below[k]) continue;
-        if (k < 3) t->narrow = below[k];
-        t->tame = k == 3;
+    for (int k = PLACES; k >= 0 && status && status != FAC_E_NOMEM; k--) {
+        if (k && t->narrow && t->narrow <= k) continue;
+        if (k) t->narrow = k;
+        t->tame = k == 0;
         own = (fac_error){ 0 };
         status = run_both(d, first, rounds);
     }

@@ -164,17 +164,20 @@ static fac_status run_form(work *w, fac_form form, int rounds) {
     return see_unlike(w);
 }
 
+/* A form that cannot run says nothing, but the first one did. */
 static fac_status run(work *w, int rounds) {
-    fac_exact first = { 0 };
     FAC_TRY(run_form(w, FAC_FORM_EXACT, rounds));
-    if (w->to->is != FAC_EXACT_UNEQUAL) return FAC_OK;
-    first = *w->to;
-    for (int form = FAC_FORM_FOLDED; form < FAC_FORMS && w->to->is == FAC_EXACT_UNEQUAL; form++) {
+    const fac_exact first = *w->to;
+    const bool open = fac_can_open(w->t->a.graph) || fac_can_open(w->t->b.graph);
+    const int forms = open ? FAC_FORMS : FAC_FORM_OPEN;
+    for (int form = FAC_FORM_FOLDED; form < forms && w->to->is == FAC_EXACT_UNEQUAL; form++) {
         *w->to = (fac_exact){ .is = FAC_EXACT_EQUAL, .form = (fac_form)form };
         w->nonzero = w->varies = false;
-        FAC_TRY(run_form(w, (fac_form)form, rounds));
+        const fac_status status = run_form(w, (fac_form)form, rounds);
+        if (status == FAC_E_NOMEM) return status;
+        if (status) w->to->is = FAC_EXACT_UNEQUAL;
     }
-    if (w->to->is != FAC_EXACT_EQUAL || *w->lost) *w->to = first;
+    if (first.is == FAC_EXACT_UNEQUAL && (w->to->is != FAC_EXACT_EQUAL || *w->lost)) *w->to = first;
     return FAC_OK;
 }
 

@@ -15,7 +15,9 @@
 #include "report/verify/verify.h"
 #include "tensor/tensor_internal.h"
 
-enum { KNOWN = 16 }; /* elements of an operand that are a part of what the node is */
+/* Elements of an operand that are a part of what the node is, but for an op of single numbers,
+ * where each of them changes one of the result alone. */
+enum { KNOWN = 16 };
 
 typedef struct entry {
     fac_hash key;
@@ -51,20 +53,24 @@ static bool is_shown(const fac_node *n) {
     return op->map || op->is & (FAC_OP_INVERSE | FAC_OP_PICKS);
 }
 
-static fac_hash operand(fac_hash h, const fac_value *v) {
+static fac_hash operand(fac_hash h, const fac_value *v, bool single) {
     double x[KNOWN];
     h = fac_hash_int(h, v ? (uint64_t)v->type.dtype + 1 : 0);
-    const int64_t n = fac_frozen(v) ? fac_dims_count(&v->type.dims) : KNOWN + 1;
-    if (n < 0 || n > KNOWN || v->type.dtype == FAC_TEXT) return h;
+    const int64_t n = fac_frozen(v) ? fac_dims_count(&v->type.dims) : -1;
+    if (n < 0 || (n > KNOWN && !single) || v->type.dtype == FAC_TEXT) return h;
     if (v->type.dtype == FAC_I64 || v->type.dtype == FAC_U64) /* doubles do not hold all of them */
         return fac_hash_bytes(h, fac_tensor_data(v->tensor), (size_t)n * sizeof(int64_t));
-    fac_tensor_doubles(v->tensor, 0, n, x);
-    return fac_hash_bytes(h, x, (size_t)n * sizeof *x);
+    for (int64_t from = 0; from < n; from += KNOWN) {
+        const int64_t count = n - from < KNOWN ? n - from : KNOWN;
+        fac_tensor_doubles(v->tensor, from, count, x);
+        h = fac_hash_bytes(h, x, (size_t)count * sizeof *x);
+    }
+    return h;
 }
 
 static fac_hash key_of(const fac_node *n) {
     fac_hash h = fac_node_hash(fac_hash_start(0), n);
-    for (int i = 0; i < n->nin; i++) h = operand(h, n->in[i]);
+    for (int i = 0; i < n->nin; i++) h = operand(h, n->in[i], n->op->map);
     for (int k = 0; k < n->nout; k++) h = fac_hash_int(h, n->out[k]->type.dtype);
     return h;
 }
@@ -118,13 +124,15 @@ static void take_float(fac_dtype *least, const fac_value *v) {
     if (*least == FAC_NONE || reach(type) < reach(*least)) *least = type;
 }
 
-/* Of the floats that a run computes, a type that reaches least; of the inputs, where it computes
- * none; or FAC_NONE. */
+/* Of the floats that a run computes and something reads, a type that reaches least; of the inputs,
+ * where it computes none; or FAC_NONE. */
 static fac_dtype least_float(const fac_graph *g) {
     fac_dtype least = FAC_NONE;
     for (const fac_node *n = g->first; n; n = n->next)
         for (int k = 0; k < n->nout; k++)
-            if (FAC_IS(n, cast) || (!n->op->move && !n->op->view)) take_float(&least, n->out[k]);
+            if ((FAC_IS(n, cast) || (!n->op->move && !n->op->view)) &&
+                (n->out[k]->uses || n->out[k]->roots))
+                take_float(&least, n->out[k]);
     for (size_t i = 0; i < g->ninputs && least == FAC_NONE; i++) take_float(&least, g->inputs[i]);
     return least;
 }

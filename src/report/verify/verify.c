@@ -202,7 +202,9 @@ static fac_status real_numbers(fac_trial *t, fac_data *d) {
 }
 
 static const char *const forms[FAC_FORMS] = { "", " with constants computed",
-                                              " with norms and factors in the weights" };
+                                              " with norms and factors in the weights",
+                                              " with ops written out",
+                                              " with ops written out and constants computed" };
 
 static void say_exact(fac_trial *t, const fac_exact *x, const fac_data *d) {
     fac_verdict *v = t->v;

@@ -131,11 +131,25 @@ void fac_verdict_say(fac_verdict *v, fac_sameness same, const char *format, ...)
 bool fac_can_widen(const fac_graph *g);
 fac_graph *fac_widen(const fac_graph *g, fac_dtype to);
 
+/* narrow.c: ops between casts that a file's lack of a type made, in their own type. */
+fac_graph *fac_narrow(const fac_graph *g);
+
 /* canonical.c: in the smallest ops.  fac_define takes g and frees it. */
 enum { FAC_DEFINED = 8 }; /* results of a node that has such a form */
 /* How far numbers are computed before: integers alone; floats too, as exporters do, which rounds;
- * and batch norms and factors are put into the weights before them, as simplifying does. */
-typedef enum fac_form { FAC_FORM_EXACT, FAC_FORM_FOLDED, FAC_FORM_ABSORBED, FAC_FORMS } fac_form;
+ * and batch norms and factors are put into the weights before them, as simplifying does.  OPEN: and
+ * ops with a formula of their own that a file may hold written out (dft, qlinear_add) are written
+ * out. */
+typedef enum fac_form {
+    FAC_FORM_EXACT,
+    FAC_FORM_FOLDED,
+    FAC_FORM_ABSORBED,
+    FAC_FORM_OPEN,
+    FAC_FORM_OPEN_FOLDED,
+    FAC_FORMS
+} fac_form;
+/* Whether g has an op that OPEN writes out. */
+bool fac_can_open(const fac_graph *g);
 fac_graph *fac_canonical(const fac_graph *g, fac_form form);
 fac_graph *fac_define(fac_graph *g);
 
