@@ -206,6 +206,7 @@ PyObject *py_ops(PyObject *module, PyObject *none);
 typedef struct GraphObject {
     PyObject_HEAD fac_graph *graph;
 } GraphObject;
+static inline fac_graph *py_graph_of(PyObject *o) { return ((GraphObject *)o)->graph; }
 extern PyTypeObject *py_graph_type;
 int py_graph_init(PyObject *module);
 int py_program_init(PyObject *module);
