@@ -62,7 +62,7 @@ class Cases:
 
     def place(self, name):
         self.count += 1
-        return os.path.join(self.folder, f"{name}-{self.count}")
+        return os.path.join(self.folder, f"rare-{name}-{self.count}")
 
     def node(self, kind, inputs, results=None, opset=17, domain="", version=1, to=TensorProto.FLOAT, **attributes):
         """One node; an array is given when it runs, a tuple of one is an initializer.  results: None, as ONNX Runtime says."""
