@@ -5,8 +5,8 @@
 
 DIR has backend-test folders, such as those of ONNX's repository.  Cases that the installed package `onnx` generates beyond them,
 and its opset-6 folders (pytorch-converted, pytorch-operator), are counted as well; without the package the page says so.
-Operators of com.microsoft and ai.onnx.ml have no such cases: those of scripts/peers/check_fusions.py and check_ml.py, with what ONNX
-Runtime makes of them, are counted where that is installed.
+Operators of com.microsoft and ai.onnx.ml, and some others, have no such cases: those of scripts/peers/check_fusions.py, check_ml.py
+and check_rare.py, with what ONNX Runtime makes of them, are counted where that is installed.
 --opencl takes long; --opencl-from PAGE keeps the column of a page that an earlier run wrote, and says so.
 --check PAGE: exit code 1 if a case fails that the page does not name, or if fewer pass than it says."""
 import argparse
@@ -79,7 +79,7 @@ def run(binary, folder, jobs, *more):
 def compared(binary, folder):
     """Cases of our own scripts, with ONNX Runtime's results; how they are run."""
     peers = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers")
-    for script, more in (("check_fusions.py", []), ("check_ml.py", ["--rounds", "2"])):
+    for script, more in (("check_fusions.py", []), ("check_ml.py", ["--rounds", "2"]), ("check_rare.py", [])):
         made = subprocess.run([sys.executable, os.path.join(peers, script), binary, "--keep", folder, *more],
                               capture_output=True, text=True)
         if made.returncode:
@@ -206,7 +206,7 @@ def main():
     return 0
 
 
-OWN = "ours, against ONNX Runtime (com.microsoft, ai.onnx.ml)"
+OWN = "ours, against ONNX Runtime (com.microsoft, ai.onnx.ml, rare ones)"
 OPENCL = 4      # which column that is, in every table
 
 

@@ -86,6 +86,7 @@ typedef enum fac_onnx_kind {
     FAC_ONNX_TENSOR,
     FAC_ONNX_SEQUENCE,
     FAC_ONNX_OPTIONAL,
+    FAC_ONNX_MAP,
     FAC_ONNX_OTHER
 } fac_onnx_kind;
 fac_status fac_onnx_ports(const char *path,
@@ -215,9 +216,10 @@ fac_status fac_onnx_save(const fac_graph *g, const char *path, const fac_onnx_sa
 /* A file with one TensorProto.  name (may be NULL) receives its name, at most size bytes. */
 fac_status fac_onnx_tensor_load(const char *path, fac_tensor **out, char *name, size_t size,
                                 fac_error *err);
-/* A file with one SequenceProto, or (kind FAC_ONNX_OPTIONAL) one OptionalProto, as ONNX's test
- * suites keep them: *n tensors, each the caller's, in an array that fac_onnx_tensors_free frees. *n
- * is -1 for an optional that holds nothing; *sequence: it holds a sequence. */
+/* A file with one SequenceProto, OptionalProto or MapProto, by kind, as ONNX's test suites keep
+ * them: *n tensors, each the caller's, in an array that fac_onnx_tensors_free frees.  A map is its
+ * keys and its values, a sequence of maps the table of their values.  *n is -1 for an optional that
+ * holds nothing; *sequence: it holds a sequence. */
 fac_status fac_onnx_tensors_load(const char *path, fac_onnx_kind kind, fac_tensor ***out, int *n,
                                  bool *sequence, fac_error *err);
 /* Frees n tensors and their array; NULL is fine. */

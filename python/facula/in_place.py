@@ -6,6 +6,7 @@ from typing import Any
 
 from . import _facula, autograd, functional as F
 from ._facula import Tensor
+from .dtypes import bool_
 from .promote import cast
 
 _same_shape = """abs absolute neg negative exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square sin cos tan asin acos atan sinh cosh
@@ -19,18 +20,30 @@ scatter_reduce index_add index_copy index_fill index_put"""
 _other_shapes = "squeeze unsqueeze transpose swapaxes swapdims"
 
 
+def _check(x: Tensor) -> None:
+    if x.requires_grad and x.is_leaf and autograd.is_grad_enabled():
+        raise RuntimeError("a leaf that requires gradients is written in place: say `with no_grad():`")
+
+
+def written(x: Tensor, y: Tensor) -> Tensor:
+    """x with the value of y, which has its shape and type.  What x was computed from then has the gradient 0, as PyTorch has it."""
+    _check(x)
+    if x.requires_grad and not y.requires_grad and autograd.is_grad_enabled():
+        y = F.where(F.full_like(x, 1, dtype=bool_), y, x)
+    return x._become(y)
+
+
 def _in_place(name: str) -> Any:
     function = getattr(F, name)
 
     def method(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if x.requires_grad and x.is_leaf and autograd.is_grad_enabled():
-            raise RuntimeError("a leaf that requires gradients is written in place: say `with no_grad():`")
+        _check(x)
         y = function(x, *args, **kwargs)
         if y.shape != x.shape:
             raise _facula.ShapeError(f"{name}_: a result of shape {y.shape} cannot be written into {x.shape}")
         if y.dtype.is_floating_point and not x.dtype.is_floating_point:
             raise _facula.DtypeError(f"{name}_: a result of {y.dtype.name} cannot be written into {x.dtype.name}")
-        return x._become(cast(y, x.dtype))
+        return written(x, cast(y, x.dtype))
     method.__name__ = f"{name}_"
     method.__doc__ = f"{name}(), written into this tensor."
     return method
@@ -49,17 +62,17 @@ def _other_shape(name: str) -> Any:
 def copy_(x: Tensor, other: Any) -> Tensor:
     """Takes the elements of another one, in place."""
     y = F.expand(cast(F.as_tensor(other, x), x.dtype), *x.shape)
-    return x._become(y if y is not other else y.detach())
+    return written(x, y.clone() if y is other else y)
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:
     """All elements become this number."""
-    return x._become(F.full_like(x, value))
+    return written(x, F.full_like(x, value))
 
 
 def zero_(x: Tensor) -> Tensor:
     """All elements become 0."""
-    return x._become(F.full_like(x, 0))
+    return written(x, F.full_like(x, 0))
 
 
 def attach(to: Callable[[str, Any], None]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from ._facula import Tensor
 from .dtypes import bool_, find, get_default_dtype, int64
 from .functional import _shape_args, as_tensor
+from .in_place import written
 from .promote import flat
 
 
@@ -121,7 +122,7 @@ def randn_like(x: Tensor, **options: Any) -> Tensor:
 
 def _fill(name: str, about: str, draw: Any) -> None:
     def method(x: Tensor, *args: Any, generator: Generator | None = None) -> Tensor:
-        return x._become(Tensor(np.asarray(draw(_of(generator), x, *args)), dtype=x.dtype, device=x.device))
+        return written(x, Tensor(np.asarray(draw(_of(generator), x, *args)), dtype=x.dtype, device=x.device))
     method.__name__, method.__doc__ = name, f"Filled with random numbers in place: {about}."
     setattr(Tensor, name, method)
 

@@ -2,8 +2,6 @@
 #include <string.h>
 #include "module.h"
 
-static fac_graph *graph_of(PyObject *o) { return ((GraphObject *)o)->graph; }
-
 /* ---- verify ---- */
 
 typedef struct Segments {
@@ -75,7 +73,7 @@ static PyObject *verify(PyObject *module, PyObject *args, PyObject *kwargs) {
     fac_error err;
     fac_status status;
     PY_WORK_BEGIN
-    status = fac_verify(graph_of(a), graph_of(b), device->device, &o, &v, &err);
+    status = fac_verify(py_graph_of(a), py_graph_of(b), device->device, &o, &v, &err);
     PY_WORK_END(status)
     PyObject *result = NULL;
     if (status)
@@ -110,7 +108,7 @@ static PyObject *diff(PyObject *module, PyObject *args, PyObject *kwargs) {
     fac_error err;
     fac_status status;
     PY_WORK_BEGIN
-    status = fac_diff(graph_of(a), graph_of(b), &opts, &d, &err);
+    status = fac_diff(py_graph_of(a), py_graph_of(b), &opts, &d, &err);
     PY_WORK_END(status)
     if (status) return py_raise(&err);
     PyObject *list = PyList_New(0);
@@ -180,7 +178,7 @@ static PyObject *tile(PyObject *module, PyObject *args, PyObject *kwargs) {
     fac_error err;
     fac_status status;
     PY_WORK_BEGIN
-    status = fac_graph_tile(graph_of(graph), &opts, count_only ? NULL : &out, &t, &err);
+    status = fac_graph_tile(py_graph_of(graph), &opts, count_only ? NULL : &out, &t, &err);
     PY_WORK_END(status)
     if (status) return py_raise(&err);
     PyObject *rows = PyList_New(0);

@@ -3,7 +3,6 @@
 #include "module.h"
 
 enum { NAMES = 256 };
-static fac_graph *graph_of(PyObject *o) { return ((GraphObject *)o)->graph; }
 
 /* The graph by its address: it is made while the arguments are evaluated. */
 static PyObject *made(fac_status status, fac_graph **g, const fac_error *err) {
@@ -37,7 +36,7 @@ static PyObject *extract(PyObject *module, PyObject *args) {
     if (!names_from(from, in, &nin) || !names_from(to, outs, &nout)) return NULL;
     fac_graph *out = NULL;
     fac_error err;
-    return made(fac_graph_extract(graph_of(g), nin, in, nout, outs, &out, &err), &out, &err);
+    return made(fac_graph_extract(py_graph_of(g), nin, in, nout, outs, &out, &err), &out, &err);
 }
 
 /* Edits that read a graph and two texts at most, by name: what users call is a method in Python. */
@@ -46,7 +45,7 @@ static PyObject *edit(PyObject *module, PyObject *args) {
     const char *what, *a = NULL, *b = NULL;
     PyObject *o;
     if (!PyArg_ParseTuple(args, "sO!|zz:edit", &what, py_graph_type, &o, &a, &b)) return NULL;
-    const fac_graph *g = graph_of(o);
+    const fac_graph *g = py_graph_of(o);
     fac_graph *out = NULL;
     fac_error err = { 0 };
     int n = 0;
@@ -82,7 +81,7 @@ static PyObject *sized(PyObject *module, PyObject *args) {
     PyObject *o;
     long long n;
     if (!PyArg_ParseTuple(args, "sO!L|z:sized", &what, py_graph_type, &o, &n, &name)) return NULL;
-    const fac_graph *g = graph_of(o);
+    const fac_graph *g = py_graph_of(o);
     fac_graph *out = NULL;
     fac_error err;
     int count = 0;
@@ -111,7 +110,7 @@ static PyObject *floats(PyObject *module, PyObject *args) {
     fac_float_report r = { 0 };
     fac_graph *out = NULL;
     fac_error err;
-    PyObject *g = made(fac_graph_floats_but(graph_of(o), &opts, &r, &out, &err), &out, &err);
+    PyObject *g = made(fac_graph_floats_but(py_graph_of(o), &opts, &r, &out, &err), &out, &err);
     if (!g) return NULL;
     return Py_BuildValue("(N{s:i,s:i,s:i,s:L,s:L})", g, "tensors", r.tensors, "kept", r.kept,
                          "casts", r.casts, "overflowed", (long long)r.overflowed, "vanished",
@@ -127,8 +126,8 @@ static PyObject *tensor_set(PyObject *module, PyObject *args) {
     fac_graph *out = NULL;
     fac_error err;
     if (!py_value(x)) return NULL;
-    return made(fac_graph_tensor_set(graph_of(o), name, ((TensorObject *)x)->t, &out, &err), &out,
-                &err);
+    return made(fac_graph_tensor_set(py_graph_of(o), name, ((TensorObject *)x)->t, &out, &err),
+                &out, &err);
 }
 
 static PyObject *append(PyObject *module, PyObject *args) {
@@ -146,7 +145,8 @@ static PyObject *append(PyObject *module, PyObject *args) {
     }
     fac_graph *out = NULL;
     fac_error err;
-    return made(fac_graph_appended(graph_of(a), graph_of(b), nf, f, t, &out, &err), &out, &err);
+    return made(fac_graph_appended(py_graph_of(a), py_graph_of(b), nf, f, t, &out, &err), &out,
+                &err);
 }
 
 /* rewrite(graph, text, name, limit): (Graph, [{rule, matches, skipped, why}]) */
@@ -165,7 +165,7 @@ static PyObject *rewrite(PyObject *module, PyObject *args) {
     fac_graph *out = NULL;
     PyObject *g = NULL, *list = NULL;
     if (report)
-        g = made(fac_graph_rewritten(graph_of(o), rules, limit, report, &out, &err), &out, &err);
+        g = made(fac_graph_rewritten(py_graph_of(o), rules, limit, report, &out, &err), &out, &err);
     else
         PyErr_NoMemory();
     if (g) list = PyList_New(0);

@@ -22,11 +22,9 @@ PyObject *py_graph(fac_graph *g) {
     return (PyObject *)self;
 }
 
-static fac_graph *of(PyObject *o) { return ((GraphObject *)o)->graph; }
-
 static void dealloc(PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
-    fac_graph_free(of(o));
+    fac_graph_free(py_graph_of(o));
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
     Py_DECREF(type);
 }
@@ -60,9 +58,9 @@ static PyObject *port(const fac_graph *g, const char *name, const fac_value *v) 
 static PyObject *inputs(PyObject *o, PyObject *none) {
     (void)none;
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < fac_graph_inputs(of(o)); i++) {
-        const fac_value *v = fac_graph_input(of(o), i);
-        PyObject *p = port(of(o), fac_value_name(v), v);
+    for (int i = 0; list && i < fac_graph_inputs(py_graph_of(o)); i++) {
+        const fac_value *v = fac_graph_input(py_graph_of(o), i);
+        PyObject *p = port(py_graph_of(o), fac_value_name(v), v);
         if (!p || PyList_Append(list, p) < 0) Py_CLEAR(list);
         Py_XDECREF(p);
     }
@@ -71,8 +69,9 @@ static PyObject *inputs(PyObject *o, PyObject *none) {
 static PyObject *outputs(PyObject *o, PyObject *none) {
     (void)none;
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < fac_graph_outputs(of(o)); i++) {
-        PyObject *p = port(of(o), fac_graph_output_name(of(o), i), fac_graph_output(of(o), i));
+    for (int i = 0; list && i < fac_graph_outputs(py_graph_of(o)); i++) {
+        PyObject *p = port(py_graph_of(o), fac_graph_output_name(py_graph_of(o), i),
+                           fac_graph_output(py_graph_of(o), i));
         if (!p || PyList_Append(list, p) < 0) Py_CLEAR(list);
         Py_XDECREF(p);
     }
@@ -82,8 +81,8 @@ static PyObject *outputs(PyObject *o, PyObject *none) {
 static PyObject *parameters(PyObject *o, PyObject *none) {
     (void)none;
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < fac_graph_params(of(o)); i++) {
-        const fac_value *v = fac_graph_param(of(o), i);
+    for (int i = 0; list && i < fac_graph_params(py_graph_of(o)); i++) {
+        const fac_value *v = fac_graph_param(py_graph_of(o), i);
         TensorObject *t = py_tensor(fac_tensor_retain(fac_value_tensor(v)), NULL);
         if (t) t->readonly = true;
         PyObject *row = t ? Py_BuildValue("(NNO)", py_text(fac_value_name(v)), t,
@@ -104,7 +103,7 @@ static PyObject *text(PyObject *o, PyObject *none) {
     fac_error err;
     FILE *to = open_memstream(&at, &bytes);
     if (!to) return PyErr_NoMemory();
-    fac_status status = fac_graph_write(of(o), to, &err);
+    fac_status status = fac_graph_write(py_graph_of(o), to, &err);
     fclose(to);
     PyObject *s = status ? py_raise(&err) : PyUnicode_DecodeUTF8(at, (Py_ssize_t)bytes, "replace");
     free(at);
@@ -114,16 +113,16 @@ static PyObject *text(PyObject *o, PyObject *none) {
 static PyObject *notes(PyObject *o, PyObject *none) {
     (void)none;
     PyObject *dict = PyDict_New();
-    for (int i = 0; dict && i < fac_graph_notes(of(o)); i++) {
-        const char *key = fac_graph_note_key(of(o), i);
-        if (!py_put(dict, key, py_text(fac_graph_note(of(o), key)))) Py_CLEAR(dict);
+    for (int i = 0; dict && i < fac_graph_notes(py_graph_of(o)); i++) {
+        const char *key = fac_graph_note_key(py_graph_of(o), i);
+        if (!py_put(dict, key, py_text(fac_graph_note(py_graph_of(o), key)))) Py_CLEAR(dict);
     }
     return dict;
 }
 static PyObject *set_note(PyObject *o, PyObject *args) {
     const char *key, *value;
     if (!PyArg_ParseTuple(args, "sz:set_note", &key, &value)) return NULL;
-    fac_graph_set_note(of(o), key, value);
+    fac_graph_set_note(py_graph_of(o), key, value);
     Py_RETURN_NONE;
 }
 
@@ -138,7 +137,7 @@ static PyObject *save(PyObject *o, PyObject *args, PyObject *kwargs) {
         return NULL;
     fac_onnx_saved saved = { 0 };
     fac_onnx_save_opts opts = { .opset = opset, .batch = batch, .name = name, .saved = &saved };
-    fac_graph *g = fac_graph_inference(of(o));
+    fac_graph *g = fac_graph_inference(py_graph_of(o));
     fac_error err;
     fac_status status;
     Py_BEGIN_ALLOW_THREADS status = fac_onnx_save(g, PyBytes_AsString(path), &opts, &err);
@@ -154,7 +153,7 @@ static PyObject *save_weights(PyObject *o, PyObject *path) {
     PyObject *bytes;
     fac_error err;
     if (!PyUnicode_FSConverter(path, &bytes)) return NULL;
-    fac_status status = fac_graph_save_weights(of(o), PyBytes_AsString(bytes), &err);
+    fac_status status = fac_graph_save_weights(py_graph_of(o), PyBytes_AsString(bytes), &err);
     Py_DECREF(bytes);
     if (status) return py_raise(&err);
     Py_RETURN_NONE;
@@ -162,11 +161,11 @@ static PyObject *save_weights(PyObject *o, PyObject *path) {
 
 static PyObject *clone(PyObject *o, PyObject *none) {
     (void)none;
-    return py_graph(fac_graph_clone(of(o)));
+    return py_graph(fac_graph_clone(py_graph_of(o)));
 }
 static PyObject *inference(PyObject *o, PyObject *none) {
     (void)none;
-    return py_graph(fac_graph_inference(of(o)));
+    return py_graph(fac_graph_inference(py_graph_of(o)));
 }
 
 /* ---- where graphs come from ---- */

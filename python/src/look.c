@@ -2,8 +2,6 @@
 #include <string.h>
 #include "module.h"
 
-static fac_graph *graph_of(PyObject *o) { return ((GraphObject *)o)->graph; }
-
 /* ---- layers ---- */
 
 static PyObject *type_of(const fac_type *t) {
@@ -113,7 +111,7 @@ static PyObject *analyze(PyObject *module, PyObject *args, PyObject *kwargs) {
     fac_error err;
     fac_status status;
     PY_WORK_BEGIN
-    status = fac_analyze(graph_of(graph), batch, &a, &err);
+    status = fac_analyze(py_graph_of(graph), batch, &a, &err);
     PY_WORK_END(status)
     if (status) return py_raise(&err);
     PyObject *dict = analysis_dict(a, c, depth, names);
@@ -198,11 +196,11 @@ static PyObject *activations(PyObject *module, PyObject *args) {
     if (!device || !py_strings(at, globs, &opts.n)) return NULL;
     fac_activations *a;
     fac_error err;
-    if (fac_activations_new(graph_of(graph), device->device, &opts, &a, &err))
+    if (fac_activations_new(py_graph_of(graph), device->device, &opts, &a, &err))
         return py_raise(&err);
     seen.dict = PyDict_New();
     PyObject *rows = seen.dict ? PyList_New(0) : NULL;
-    int nin = fac_graph_inputs(graph_of(graph));
+    int nin = fac_graph_inputs(py_graph_of(graph));
     for (Py_ssize_t r = 0; rows && r < PyList_Size(runs); r++) {
         PyObject *list = PyList_GetItem(runs, r);
         fac_tensor *in[MOST];

@@ -5,6 +5,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "facula/facula.h"
@@ -188,6 +189,9 @@ PyObject *py_call_plain(Function *f, int n, PyObject *const in[], DeviceObject *
 
 /* ---- number.c ---- */
 
+/* attributes.c */
+extern PyGetSetDef py_tensor_getset[];
+extern PyMemberDef py_tensor_members[];
 extern PyType_Slot py_number_slots[];
 /* A number as a scalar of this dtype, which is a float. */
 PyObject *py_scalar(PyObject *o, fac_dtype dtype, DeviceObject *device);
@@ -202,6 +206,7 @@ PyObject *py_ops(PyObject *module, PyObject *none);
 typedef struct GraphObject {
     PyObject_HEAD fac_graph *graph;
 } GraphObject;
+static inline fac_graph *py_graph_of(PyObject *o) { return ((GraphObject *)o)->graph; }
 extern PyTypeObject *py_graph_type;
 int py_graph_init(PyObject *module);
 int py_program_init(PyObject *module);

@@ -3,8 +3,6 @@
 #include <string.h>
 #include "module.h"
 
-static const fac_graph *graph_of(PyObject *o) { return ((GraphObject *)o)->graph; }
-
 static PyObject *layer(const fac_integer_layer *l) {
     PyObject *row = Py_BuildValue("{s:z,s:z,s:O,s:d,s:d,s:d}", "name", l->name, "op", l->op, "kept",
                                   l->kept ? Py_True : Py_False, "bytes", l->bytes, "bytes_before",
@@ -92,10 +90,10 @@ static PyObject *integers(PyObject *module, PyObject *args) {
     fac_error err;
     fac_status status;
     PY_WORK_BEGIN
-    status = fac_calibrator_new(graph_of(graph), device->device, &how, &c, &err);
+    status = fac_calibrator_new(py_graph_of(graph), device->device, &how, &c, &err);
     PY_WORK_END(status)
     if (status) return py_raise(&err);
-    PyObject *both = show(c, samples, fac_graph_inputs(graph_of(graph))) ? finish(c) : NULL;
+    PyObject *both = show(c, samples, fac_graph_inputs(py_graph_of(graph))) ? finish(c) : NULL;
     fac_calibrator_free(c);
     return both;
 }
@@ -126,7 +124,7 @@ static PyObject *quantize(PyObject *module, PyObject *args) {
     how.all = all;
     fac_graph *g;
     fac_error err;
-    if (fac_graph_quantize(graph_of(graph), &how, &g, &changed, &err)) return py_raise(&err);
+    if (fac_graph_quantize(py_graph_of(graph), &how, &g, &changed, &err)) return py_raise(&err);
     PyObject *made = py_graph(g);
     return made ? Py_BuildValue("(Ni)", made, changed) : NULL;
 }
@@ -139,7 +137,7 @@ static PyObject *dequantize(PyObject *module, PyObject *graph) {
         PyErr_SetString(PyExc_TypeError, "a Graph was expected");
         return NULL;
     }
-    if (fac_graph_dequantize(graph_of(graph), &g, &err)) return py_raise(&err);
+    if (fac_graph_dequantize(py_graph_of(graph), &g, &err)) return py_raise(&err);
     return py_graph(g);
 }
 
@@ -156,8 +154,8 @@ static PyObject *packed_save(PyObject *module, PyObject *args) {
     fac_status status;
     const char *name = PyBytes_AsString(path);
     PY_WORK_BEGIN
-    status = bytes ? fac_graph_byte_weights(graph_of(graph), NULL, &g, &err) : FAC_OK;
-    if (!status) status = fac_packed_save(g ? g : graph_of(graph), name, &p, &err);
+    status = bytes ? fac_graph_byte_weights(py_graph_of(graph), NULL, &g, &err) : FAC_OK;
+    if (!status) status = fac_packed_save(g ? g : py_graph_of(graph), name, &p, &err);
     PY_WORK_END(status)
     Py_DECREF(path);
     fac_graph_free(g);

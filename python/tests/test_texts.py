@@ -14,7 +14,7 @@ def arrays():
     yield np.array(WORDS, dtype=object)
     yield np.array(WORDS).T.copy().T
     yield [np.array(row) for row in WORDS]
-    if hasattr(np.dtypes, "StringDType"):
+    if hasattr(getattr(np, "dtypes", None), "StringDType"):      # of NumPy 2
         yield np.array(WORDS, dtype=np.dtypes.StringDType())
 
 

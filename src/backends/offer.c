@@ -35,6 +35,13 @@ void *fac_draft_copy(const fac_problem *p, size_t bytes, fac_error *err) {
     return plan;
 }
 
+fac_status fac_draft_plan(const fac_problem *p, size_t bytes, void **out, fac_error *err) {
+    void *plan = fac_draft_copy(p, bytes, err);
+    if (!plan) return FAC_E_NOMEM;
+    *out = plan;
+    return FAC_OK;
+}
+
 fac_status fac_solver_made(fac_status status, fac_device *d, void *plan,
                            void (*done)(fac_device *d, void *plan), void **out) {
     if (status)

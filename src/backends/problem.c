@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
+#include "ops/reduce.h"
 #include "ops/shape.h"
 
 bool fac_known_move_of(const fac_problem *p, int k, fac_known_move *to) {
@@ -92,4 +93,13 @@ void fac_lay_in_order(const fac_operand *x, fac_operand *y) {
         step *= d->d[next];
     }
     y->layout = l;
+}
+
+bool fac_problem_axes(const fac_problem *p, unsigned *mask) {
+    if (!FAC_IS(p->node, sum_like)) return fac_reduce_axes(p->node, mask);
+    const fac_dims *x = &p->in[0].type.dims, *y = &p->out[0].type.dims;
+    *mask = 0;
+    for (int k = 0, lead = x->n - y->n; k < x->n; k++)
+        if (k < lead || (y->d[k - lead] == 1 && x->d[k] != 1)) *mask |= 1u << k;
+    return true;
 }

@@ -26,4 +26,14 @@ fac_graph *fac_after_product(const fac_node *n);
  * attention stand beside each other in a row of the result where they do in the queries, and to
  * merge them again no data moves. */
 void fac_lay_in_order(const fac_operand *x, fac_operand *y);
+
+/* The axes that a reduction or sum_like reduces, a bit each; false: they are not known. */
+bool fac_problem_axes(const fac_problem *p, unsigned *mask);
+/* Whether an operand is there: it has a type. */
+static inline bool fac_has_in(const fac_problem *p, int k) {
+    return k < p->nin && p->in[k].type.dtype != FAC_NONE;
+}
+static inline bool fac_has_out(const fac_problem *p, int k) {
+    return k < p->nout && p->out[k].type.dtype != FAC_NONE;
+}
 #endif

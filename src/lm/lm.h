@@ -88,6 +88,8 @@ fac_status fac_lm_by_heads(const fac_lm *m, const char *canonical, bool theirs, 
 /* ---- model.c ---- */
 /* A tensor that is kept under a canonical name, instead of what files hold.  Takes it. */
 fac_status fac_lm_keep(fac_lm *m, const char *name, fac_tensor *t, fac_error *err);
+/* folder/name, or an error where that is too long. */
+fac_status fac_lm_path(char to[4096], const char *folder, const char *name, fac_error *err);
 /* The tensor of a file that a canonical weight comes from; NULL: there is none. */
 fac_tensor *fac_lm_in_file(const fac_lm *m, const char *canonical, int64_t layer, char name[300]);
 fac_status fac_lm_settle(fac_lm *m, fac_error *err); /* what the weights say of the shape */

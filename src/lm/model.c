@@ -166,7 +166,7 @@ static fac_status load_gguf(fac_lm *m, fac_file *f, const char *path, fac_error 
     return parts > 1 ? add_parts(m, path, parts, err) : add_file(m, path, err);
 }
 
-static fac_status join(char to[4096], const char *folder, const char *name, fac_error *err) {
+fac_status fac_lm_path(char to[4096], const char *folder, const char *name, fac_error *err) {
     const int n = snprintf(to, 4096, "%s/%s", folder, name);
     return n > 0 && n < 4096
                ? FAC_OK
@@ -191,7 +191,7 @@ static fac_status add_shards(fac_lm *m, const char *folder, const cJSON *map, fa
             status = fac_raise(err, FAC_E_FORMAT, "weight_map names a file \"%.60s\"", name);
         if (!status && !fac_table_put(&seen, name, m))
             status = fac_raise_memory(err, "a language model");
-        if (!status) status = join(path, folder, name, err);
+        if (!status) status = fac_lm_path(path, folder, name, err);
         if (!status) status = add_file(m, path, err);
     }
     fac_table_free(&seen);
@@ -218,9 +218,9 @@ static fac_status add_weights(fac_lm *m, const char *folder, fac_error *err) {
                                          "pytorch_model.bin.index.json" };
     char path[4096];
     for (int k = 0; k < 2; k++) {
-        FAC_TRY(join(path, folder, single[k], err));
+        FAC_TRY(fac_lm_path(path, folder, single[k], err));
         if (is_there(path)) return add_file(m, path, err);
-        FAC_TRY(join(path, folder, index[k], err));
+        FAC_TRY(fac_lm_path(path, folder, index[k], err));
         if (is_there(path)) return read_index(m, folder, path, err);
     }
     return fac_raise(err, FAC_E_IO, "%s: a folder without model.safetensors or pytorch_model.bin",
@@ -230,7 +230,7 @@ static fac_status add_weights(fac_lm *m, const char *folder, fac_error *err) {
 static fac_status load_folder(fac_lm *m, const char *folder, fac_error *err) {
     char path[4096], *text;
     size_t bytes;
-    FAC_TRY(join(path, folder, "config.json", err));
+    FAC_TRY(fac_lm_path(path, folder, "config.json", err));
     FAC_TRY(fac_read_text(path, LARGEST_CONFIG, FAC_READ_FILE, &text, &bytes, err));
     fac_status status = fac_lm_config_json(text, bytes, &m->c, err);
     m->settings = fac_arena_text(&m->arena, text);

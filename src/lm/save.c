@@ -145,20 +145,13 @@ static fac_status put_weights(fac_lm *m, const char *path, fac_error *err) {
     return status;
 }
 
-static fac_status join(char to[4096], const char *folder, const char *name, fac_error *err) {
-    const int n = snprintf(to, 4096, "%s/%s", folder, name);
-    return n > 0 && n < 4096
-               ? FAC_OK
-               : fac_raise(err, FAC_E_ARGUMENT, "%s: a path that is too long", folder);
-}
-
 fac_status fac_lm_save(fac_lm *m, const char *folder, fac_error *err) {
     char path[4096];
     if (!m->settings && !m->fresh)
         return fac_raise(err, FAC_E_UNSUPPORTED,
                          "a model from a file has no config.json: it is written as GGUF");
-    FAC_TRY(join(path, folder, "config.json", err));
+    FAC_TRY(fac_lm_path(path, folder, "config.json", err));
     FAC_TRY(put_config(m, path, err));
-    FAC_TRY(join(path, folder, "model.safetensors", err));
+    FAC_TRY(fac_lm_path(path, folder, "model.safetensors", err));
     return put_weights(m, path, err);
 }

@@ -72,6 +72,7 @@ fac_status fac_onnx_beside(const char *path, void (*see)(void *self, const char 
 static fac_onnx_kind kind_of(const fac_proto_type *t) {
     if (fac_proto_has(t->has, FAC_PROTO_TYPE_SEQUENCE)) return FAC_ONNX_SEQUENCE;
     if (fac_proto_has(t->has, FAC_PROTO_TYPE_OPTIONAL)) return FAC_ONNX_OPTIONAL;
+    if (fac_proto_has(t->has, FAC_PROTO_TYPE_MAP)) return FAC_ONNX_MAP;
     return fac_proto_has(t->has, FAC_PROTO_TYPE_DENSE) || !t->has ? FAC_ONNX_TENSOR
                                                                   : FAC_ONNX_OTHER;
 }

@@ -94,12 +94,8 @@ static bool encode_raw(pb_ostream_t *s, const fac_tensor *t) {
     return true;
 }
 
-typedef struct pair {
-    const char *key, *value;
-} pair;
-
-static bool pair_body(pb_ostream_t *s, const void *self) {
-    const pair *p = self;
+bool fac_encode_pair_body(pb_ostream_t *s, const void *self) {
+    const fac_encode_pair *p = self;
     return fac_encode_text(s, 1, p->key) && fac_encode_text(s, 2, p->value);
 }
 
@@ -107,10 +103,12 @@ static bool encode_place(pb_ostream_t *s, const fac_encode_tensor *e) {
     char at[24], length[24];
     snprintf(at, sizeof at, "%zu", e->at);
     snprintf(length, sizeof length, "%zu", fac_onnx_small_bytes(&e->t->type));
-    const pair pairs[] = { { "location", e->file }, { "offset", at }, { "length", length } };
+    const fac_encode_pair pairs[] = { { "location", e->file },
+                                      { "offset", at },
+                                      { "length", length } };
     bool ok = true;
     for (int k = 0; k < 3 && ok; k++)
-        ok = fac_encode_message(s, FAC_PROTO_TENSOR_EXTERNAL, pair_body, &pairs[k]);
+        ok = fac_encode_message(s, FAC_PROTO_TENSOR_EXTERNAL, fac_encode_pair_body, &pairs[k]);
     return ok && fac_encode_int(s, FAC_PROTO_TENSOR_LOCATION, FAC_PROTO_EXTERNAL);
 }
 

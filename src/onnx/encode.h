@@ -26,6 +26,12 @@ bool fac_encode_text(pb_ostream_t *s, uint32_t field, const char *text); /* NULL
 typedef bool fac_encode_body(pb_ostream_t *s, const void *self);
 bool fac_encode_message(pb_ostream_t *s, uint32_t field, fac_encode_body *body, const void *self);
 
+/* A StringStringEntryProto. */
+typedef struct fac_encode_pair {
+    const char *key, *value;
+} fac_encode_pair;
+bool fac_encode_pair_body(pb_ostream_t *s, const void *self);
+
 /* A TensorProto.  file (may be NULL): its bytes lie there from `at` on. */
 typedef struct fac_encode_tensor {
     const fac_tensor *t;

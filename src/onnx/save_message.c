@@ -242,15 +242,6 @@ static bool functions(pb_ostream_t *s, const fac_export *ex) {
     return ok;
 }
 
-typedef struct pair {
-    const char *key, *value;
-} pair;
-
-static bool pair_body(pb_ostream_t *s, const void *self) {
-    const pair *p = self;
-    return fac_encode_text(s, 1, p->key) && fac_encode_text(s, 2, p->value);
-}
-
 /* The IR version that came out with an opset, as ONNX's Versioning.md lists them. */
 static int ir_of(int opset) {
     static const struct {
@@ -269,7 +260,8 @@ static bool metadata(pb_ostream_t *s, const fac_export *ex) {
     const fac_onnx_save_opts *o = ex->opts;
     bool ok = true;
     for (int k = 0; k < o->n && ok; k++)
-        ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ o->keys[k], o->values[k] });
+        ok = fac_encode_message(s, MODEL_METADATA, fac_encode_pair_body,
+                                &(fac_encode_pair){ o->keys[k], o->values[k] });
     for (size_t i = 0; i < ex->g->nnotes && ok; i++) {
         const fac_note *n = &ex->g->notes[i];
         bool said_already = false;
@@ -277,7 +269,8 @@ static bool metadata(pb_ostream_t *s, const fac_export *ex) {
             said_already |= !strcmp(fields[k], n->key);
         for (int k = 0; k < o->n; k++) said_already |= !strcmp(o->keys[k], n->key);
         if (!said_already)
-            ok = fac_encode_message(s, MODEL_METADATA, pair_body, &(pair){ n->key, n->text });
+            ok = fac_encode_message(s, MODEL_METADATA, fac_encode_pair_body,
+                                    &(fac_encode_pair){ n->key, n->text });
     }
     return ok;
 }

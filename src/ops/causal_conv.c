@@ -27,12 +27,10 @@ static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
                                { 0 } };
 static const fac_port out[] = { { "y", FAC_FLOATS, 0 }, { "state", FAC_FLOATS, 0 }, { 0 } };
 
-static bool agree(int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; }
-
 static bool infer(fac_node *n) {
     const fac_dims *x = &n->in[0]->type.dims, *w = &n->in[1]->type.dims;
     if (x->n != 3 || w->n != 3) return fac_fail(n, FAC_E_SHAPE, "x must be B,C,L and w C,1,k");
-    if (!agree(w->d[1], 1) || w->d[2] == 0 || !agree(x->d[1], w->d[0]))
+    if (fac_differ(w->d[1], 1) || w->d[2] == 0 || fac_differ(x->d[1], w->d[0]))
         return fac_fail(n, FAC_E_SHAPE, "w must be C,1,k with the channels of x");
     for (int k = 1; k < 4; k++)
         if (n->in[k] && n->in[k]->type.dtype != n->in[0]->type.dtype)
@@ -43,7 +41,7 @@ static bool infer(fac_node *n) {
         const fac_dims want = port == 2 ? fac_shape(C) : state;
         bool same = !n->in[port] || n->in[port]->type.dims.n == want.n;
         for (int k = 0; same && n->in[port] && k < want.n; k++)
-            same = agree(n->in[port]->type.dims.d[k], want.d[k]);
+            same = !fac_differ(n->in[port]->type.dims.d[k], want.d[k]);
         if (!same) return fac_fail(n, FAC_E_SHAPE, "%s does not fit x and w", in[port].name);
     }
     n->out[0]->type = (fac_type){ n->in[0]->type.dtype, fac_shape(x->d[0], C, x->d[2]) };

@@ -72,7 +72,7 @@ static fac_value *make(fac_value *const x[], const fac_conv2d_opts *o) {
     return fac_conv_integer(x[0], x[1], NULL, x[2], x[3], o);
 }
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
-    fac_value *ins[] = { x[0], x[1], fac_load_in(n, x, 2), fac_load_in(n, x, 3) };
+    fac_value *ins[] = { x[0], x[1], fac_onnx_in(n, x, 2), fac_onnx_in(n, x, 3) };
     if (fac_value_type(x[1]).dims.n == 5)
         y[0] = fac_load_quant_volume(n, g, x[0], ins[2], x[1], ins[3], NULL);
     else

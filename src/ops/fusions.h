@@ -5,6 +5,7 @@
 #define FACULA_OPS_FUSIONS_H
 #include "facula/op.h"
 #include "facula/ops.h"
+#include "ops/onnx_in.h"
 
 typedef void fac_onnx_loader(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                              fac_value *y[]);
@@ -55,8 +56,4 @@ static inline fac_value *fac_out_of_heads(fac_value *y) {
     return fac_reshape(fac_transpose(y, fac_shape(0, 2, 1, 3)), fac_shape(0, 0, -1));
 }
 
-/* Input k, or NULL. */
-static inline fac_value *fac_load_in(const fac_onnx_node *n, fac_value *const x[], int k) {
-    return k < n->nin ? x[k] : NULL;
-}
 #endif

@@ -125,18 +125,18 @@ void fac_attend(const fac_onnx_node *n, fac_graph *g, fac_value *all, fac_value 
  * and present, both 2,B,H,P + S,D. */
 void fac_load_ms_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                            fac_value *y[]) {
-    fac_value *all = fac_grad_plus(fac_matmul(x[0], x[1]), fac_load_in(n, x, 2));
-    fac_attend(n, g, all, fac_load_in(n, x, 3), fac_load_in(n, x, 4), fac_load_in(n, x, 5), y);
+    fac_value *all = fac_grad_plus(fac_matmul(x[0], x[1]), fac_onnx_in(n, x, 2));
+    fac_attend(n, g, all, fac_onnx_in(n, x, 3), fac_onnx_in(n, x, 4), fac_onnx_in(n, x, 5), y);
 }
 
 /* Inputs q, k, v, bias of all three, key_padding_mask, a bias of scores, past_key, past_value;
  * outputs y, present_key, present_value. */
 void fac_load_multi_head_attention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                                    fac_value *y[]) {
-    fac_value *qkv[3] = { x[0], fac_load_in(n, x, 1), fac_load_in(n, x, 2) },
-              *bias = fac_load_in(n, x, 3);
-    fac_value *mask = fac_load_in(n, x, 4), *past_key = fac_load_in(n, x, 6),
-              *past_value = fac_load_in(n, x, 7);
+    fac_value *qkv[3] = { x[0], fac_onnx_in(n, x, 1), fac_onnx_in(n, x, 2) },
+              *bias = fac_onnx_in(n, x, 3);
+    fac_value *mask = fac_onnx_in(n, x, 4), *past_key = fac_onnx_in(n, x, 6),
+              *past_value = fac_onnx_in(n, x, 7);
     const int64_t heads = fac_onnx_int(n, "num_heads", 0);
     const fac_attention_opts o = options(n);
     if (refused(n, g, y)) return;
@@ -154,7 +154,7 @@ void fac_load_multi_head_attention(const fac_onnx_node *n, fac_graph *g, fac_val
         qkv[k] = in_heads(qkv[k], heads);
     }
     if (mask) mask = mask_of(n, g, mask, qkv[1], past_key, x[0]->type.dtype);
-    fac_value *z = fac_attention(qkv[0], qkv[1], qkv[2], fac_grad_plus(mask, fac_load_in(n, x, 5)),
+    fac_value *z = fac_attention(qkv[0], qkv[1], qkv[2], fac_grad_plus(mask, fac_onnx_in(n, x, 5)),
                                  past_key, past_value, NULL, &o);
     y[0] = fac_out_of_heads(z);
     if (n->nout > 1) y[1] = past_key ? fac_value_other(z, 1) : qkv[1];

@@ -12,7 +12,7 @@ void fac_load_bias_gelu(const fac_onnx_node *n, fac_graph *g, fac_value *const x
 void fac_load_fast_gelu(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                         fac_value *y[]) {
     (void)g;
-    fac_value *bias = fac_load_in(n, x, 1);
+    fac_value *bias = fac_onnx_in(n, x, 1);
     y[0] = fac_gelu_tanh(bias ? fac_add(x[0], bias) : x[0]);
 }
 

@@ -13,8 +13,8 @@ const fac_onnx_attr fac_names_norm[] = { { "epsilon", NULL },
 void fac_load_skip_layer_norm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                               fac_value *y[]) {
     (void)g;
-    fac_value *sum = fac_grad_plus(fac_add(x[0], x[1]), fac_load_in(n, x, 4));
-    y[0] = fac_layer_norm(sum, x[2], fac_load_in(n, x, 3), -1, fac_onnx_real(n, "epsilon", 1e-12));
+    fac_value *sum = fac_grad_plus(fac_add(x[0], x[1]), fac_onnx_in(n, x, 4));
+    y[0] = fac_layer_norm(sum, x[2], fac_onnx_in(n, x, 3), -1, fac_onnx_real(n, "epsilon", 1e-12));
     for (int k = 1; k < n->nout && k < 3; k++) y[k] = fac_value_other(y[0], k);
     if (n->nout > 3) y[3] = sum;
 }
@@ -30,7 +30,7 @@ static fac_value *over_rms(fac_value *x, fac_dims over, double epsilon) {
 void fac_load_skip_rms_norm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                             fac_value *y[]) {
     const double epsilon = fac_onnx_real(n, "epsilon", 1e-12);
-    fac_value *sum = fac_grad_plus(fac_add(x[0], x[1]), fac_load_in(n, x, 3));
+    fac_value *sum = fac_grad_plus(fac_add(x[0], x[1]), fac_onnx_in(n, x, 3));
     y[0] = fac_rms_norm(sum, x[2], -1, epsilon);
     if (*fac_onnx_output(n, 1))
         y[1] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "%s: its mean is not supported", n->type);
@@ -57,7 +57,7 @@ void fac_load_simplified_norm(const fac_onnx_node *n, fac_graph *g, fac_value *c
  * the sum of the embeddings. */
 void fac_load_embed_layer_norm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                                fac_value *y[]) {
-    fac_value *ids = x[0], *mask = fac_load_in(n, x, 7), *positions = fac_load_in(n, x, 8);
+    fac_value *ids = x[0], *mask = fac_onnx_in(n, x, 7), *positions = fac_onnx_in(n, x, 8);
     fac_value *place = NULL;
     if (positions)
         place = fac_gather(x[3], positions, 0);
@@ -68,7 +68,7 @@ void fac_load_embed_layer_norm(const fac_onnx_node *n, fac_graph *g, fac_value *
         place = fac_gather(x[3], fac_arange(zero, length, fac_number(g, FAC_I64, 1)), 0);
     }
     fac_value *sum = fac_add(fac_gather(x[2], ids, 0), place);
-    if (fac_load_in(n, x, 1) && fac_load_in(n, x, 4)) sum = fac_add(sum, fac_gather(x[4], x[1], 0));
+    if (fac_onnx_in(n, x, 1) && fac_onnx_in(n, x, 4)) sum = fac_add(sum, fac_gather(x[4], x[1], 0));
     y[0] = fac_layer_norm(sum, x[5], x[6], -1, fac_onnx_real(n, "epsilon", 1e-12));
     if (n->nout > 1) {
         fac_value *counted = mask ? fac_cast(mask, FAC_I32)

@@ -88,7 +88,7 @@ void fac_load_fused_conv(const fac_onnx_node *n, fac_graph *g, fac_value *const 
                          fac_value *y[]) {
     double p[2] = { 0 };
     const int given = fac_onnx_reals(n, "activation_params", p, 2);
-    fac_value *z = fac_load_in(n, x, 3);
+    fac_value *z = fac_onnx_in(n, x, 3);
     fac_conv_load(n, g, x, y);
     if (z) y[0] = fac_add(y[0], z);
     if (given > 2)

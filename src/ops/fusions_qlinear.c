@@ -25,7 +25,7 @@ static fac_value *bytes(fac_value *x, fac_value *scale, fac_value *zero, fac_dty
 
 static fac_value *opened(fac_value *const x[]) { return numbers(x[0], x[1], x[2]); }
 static fac_value *closed(const fac_onnx_node *n, fac_value *const x[], fac_value *y) {
-    return bytes(y, x[3], fac_load_in(n, x, 4), x[0]->type.dtype);
+    return bytes(y, x[3], fac_onnx_in(n, x, 4), x[0]->type.dtype);
 }
 
 void fac_load_qlinear_sigmoid(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
@@ -66,7 +66,7 @@ static fac_value *transposed(fac_value *x, bool back) {
  * a mean lies in the middle of two numbers to the even one. */
 static fac_value *pooled_bytes(const fac_onnx_node *n, fac_value *const x[], fac_value *y) {
     const fac_dtype t = x[0]->type.dtype;
-    fac_value *zero = fac_load_in(n, x, 4);
+    fac_value *zero = fac_onnx_in(n, x, 4);
     double least, most;
     fac_quant_range(t, &least, &most);
     y = fac_div(y, x[3]);
@@ -89,7 +89,7 @@ void fac_load_qlinear_global(const fac_onnx_node *n, fac_graph *g, fac_value *co
     const fac_dtype t = x[0]->type.dtype;
     fac_value *v = last ? transposed(x[0], false) : x[0];
     y[0] = fac_qlinear_global_avg_pool(v, x[1], fac_zero_or(g, x[2], t), x[3],
-                                       fac_zero_or(g, fac_load_in(n, x, 4), t));
+                                       fac_zero_or(g, fac_onnx_in(n, x, 4), t));
     if (last) y[0] = transposed(y[0], true);
 }
 

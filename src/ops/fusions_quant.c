@@ -127,7 +127,7 @@ void fac_load_qgemm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], 
     const double alpha = fac_onnx_real(n, "alpha", 1);
     fac_value *a = swapped(x[0], fac_onnx_int(n, "transA", 0) != 0);
     fac_value *b = swapped(x[3], fac_onnx_int(n, "transB", 0) != 0);
-    fac_value *c = fac_load_in(n, x, 6), *y_scale = fac_load_in(n, x, 7);
+    fac_value *c = fac_onnx_in(n, x, 6), *y_scale = fac_onnx_in(n, x, 7);
     fac_value *a_scale = x[1];
     if (alpha != 1) a_scale = fac_mul(a_scale, fac_number(g, a_scale->type.dtype, alpha));
     const bool row = !c || c->type.dims.n == 1 || (c->type.dims.n == 2 && c->type.dims.d[0] == 1);
@@ -136,7 +136,7 @@ void fac_load_qgemm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], 
         const fac_qlinear_scales s = {
             a_scale, fac_zero_or(g, x[2], a->type.dtype),
             x[4],    fac_zero_or(g, x[5], b->type.dtype),
-            y_scale, fac_zero_or(g, fac_load_in(n, x, 8), a->type.dtype)
+            y_scale, fac_zero_or(g, fac_onnx_in(n, x, 8), a->type.dtype)
         };
         y[0] = fac_qlinear_matmul(a, b, c, &s);
         return;
@@ -148,15 +148,15 @@ void fac_load_qgemm(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], 
         return;
     }
     fac_value *m = fac_div(fac_mul(scalar(a_scale), scalar(x[4])), scalar(y_scale));
-    y[0] = fac_requantize(acc, m, scalar(fac_zero_or(g, fac_load_in(n, x, 8), a->type.dtype)));
+    y[0] = fac_requantize(acc, m, scalar(fac_zero_or(g, fac_onnx_in(n, x, 8), a->type.dtype)));
 }
 
 /* a, b, a_scale, b_scale, a_zero, b_zero, bias */
 void fac_load_integer_to_float(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                                fac_value *y[]) {
     (void)g;
-    fac_value *acc = fac_matmul_integer(x[0], x[1], fac_load_in(n, x, 4), fac_load_in(n, x, 5));
-    y[0] = to_float(acc, x[2], x[3], fac_load_in(n, x, 6));
+    fac_value *acc = fac_matmul_integer(x[0], x[1], fac_onnx_in(n, x, 4), fac_onnx_in(n, x, 5));
+    y[0] = to_float(acc, x[2], x[3], fac_onnx_in(n, x, 6));
 }
 
 /* a in f32, b, b_scale, b_zero, bias */
@@ -164,14 +164,14 @@ void fac_load_dynamic_matmul(const fac_onnx_node *n, fac_graph *g, fac_value *co
                              fac_value *y[]) {
     (void)g;
     fac_value *q = fac_dynamic_quantize_linear(x[0]);
-    fac_value *acc = fac_matmul_integer(q, x[1], fac_value_other(q, 2), fac_load_in(n, x, 3));
-    y[0] = to_float(acc, fac_value_other(q, 1), x[2], fac_load_in(n, x, 4));
+    fac_value *acc = fac_matmul_integer(q, x[1], fac_value_other(q, 2), fac_onnx_in(n, x, 3));
+    y[0] = to_float(acc, fac_value_other(q, 1), x[2], fac_onnx_in(n, x, 4));
 }
 
 /* x, weight, bias f32, x_scale, weight_scale, mask, x_zero, weight_zero, past */
 void fac_load_qattention(const fac_onnx_node *n, fac_graph *g, fac_value *const x[],
                          fac_value *y[]) {
-    fac_value *acc = fac_matmul_integer(x[0], x[1], fac_load_in(n, x, 6), fac_load_in(n, x, 7));
+    fac_value *acc = fac_matmul_integer(x[0], x[1], fac_onnx_in(n, x, 6), fac_onnx_in(n, x, 7));
     fac_value *qkv = to_float(acc, x[3], x[4], x[2]);
-    fac_attend(n, g, qkv, fac_load_in(n, x, 5), fac_load_in(n, x, 8), NULL, y);
+    fac_attend(n, g, qkv, fac_onnx_in(n, x, 5), fac_onnx_in(n, x, 8), NULL, y);
 }

@@ -155,14 +155,12 @@ fac_value *fac_cell_gate(const fac_cell *cell, int k, fac_value *x) {
 
 /* ---- operands ---- */
 
-static bool agrees(int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; }
-
 /* Operand k has these dims, or is absent. */
 static bool has_dims(fac_node *n, int k, fac_dims want) {
     if (k >= n->nin || !n->in[k]) return true;
     const fac_dims *have = &n->in[k]->type.dims;
     bool good = have->n == want.n;
-    for (int i = 0; good && i < want.n; i++) good = agrees(have->d[i], want.d[i]);
+    for (int i = 0; good && i < want.n; i++) good = !fac_differ(have->d[i], want.d[i]);
     if (good) return true;
     fac_text text = { 0 };
     fac_type_print(n->graph, &(fac_type){ n->in[0]->type.dtype, want }, &text);
@@ -287,7 +285,7 @@ void fac_cell_load(const fac_onnx_node *n, fac_graph *g, const fac_op *op, fac_v
     if (g->error.status) return;
     const fac_value *r = in[2];
     const int64_t have = r->guess == FAC_RANKLESS ? hidden : r->type.dims.d[r->type.dims.n - 1];
-    if (hidden && !agrees(hidden, have))
+    if (hidden && fac_differ(hidden, have))
         fac_fail_graph(g, FAC_E_SHAPE, "%s: hidden_size is %lld, R has %lld", n->type,
                        (long long)hidden, (long long)have);
     for (int k = 1; k < n->nout; k++) out[k] = fac_value_other(out[0], k);

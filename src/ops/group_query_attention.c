@@ -202,7 +202,7 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
                  .g = g,
                  .sliding = fac_onnx_int(n, "sliding_window_cache", 0) != 0,
                  .window = window > 0 ? window : 0 };
-    for (int k = 0; k < USED; k++) r.in[k] = fac_load_in(n, x, k);
+    for (int k = 0; k < USED; k++) r.in[k] = fac_onnx_in(n, x, k);
     for (int k = USED; k < n->nin && k < FAC_ONNX_ROOM; k++) r.more |= x[k] != NULL;
     const bool smooth = fac_onnx_int(n, "smooth_softmax", 0) > 0;
     const fac_attention_opts o = { .scale = fac_onnx_real(n, "scale", 0),

@@ -49,17 +49,6 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-/* Which matrix of an operand belongs to matrix `at` of the result. */
-static int64_t matrix_at(int64_t at, const fac_dims *result, const fac_dims *batch) {
-    int64_t offset = 0, step = 1;
-    for (int k = result->n - 1, o = batch->n - 1; o >= 0; k--, o--) {
-        if (batch->d[o] != 1) offset += at % result->d[k] * step;
-        at /= result->d[k];
-        step *= batch->d[o];
-    }
-    return offset;
-}
-
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const fac_array *a = &r->in[0], *b = &r->in[1], *c = &r->out[0];
@@ -69,8 +58,8 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     int64_t m = l.rows, n = s.columns, k = l.columns, count = fac_dims_count(&batch);
     if (m * n == 0) return FAC_OK;
     for (int64_t i = 0; i < count; i++) {
-        int64_t x = matrix_at(i, &batch, &l.batch) * m * k,
-                y = matrix_at(i, &batch, &s.batch) * k * n, z = i * m * n;
+        int64_t x = fac_product_matrix(i, &batch, &l.batch) * m * k,
+                y = fac_product_matrix(i, &batch, &s.batch) * k * n, z = i * m * n;
         if (c->f) {
             memset(c->f + z, 0, (size_t)(m * n) * sizeof *c->f);
             fac_product_real(m, n, k, a->f + x, k, 1, b->f + y, n, 1, c->f + z);

@@ -158,11 +158,11 @@ static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac
     const fac_nbits_opts o = { fac_onnx_int(n, "K", 0), fac_onnx_int(n, "N", 0),
                                fac_onnx_int(n, "bits", 4), fac_onnx_int(n, "block_size", 32),
                                fac_onnx_int(n, "accuracy_level", 0) };
-    if (fac_load_in(n, x, 4)) {
+    if (fac_onnx_in(n, x, 4)) {
         y[0] = fac_fail_graph(g, FAC_E_UNSUPPORTED, "MatMulNBits: g_idx is not supported");
         return;
     }
-    y[0] = fac_matmul_nbits(x[0], x[1], x[2], fac_load_in(n, x, 3), fac_load_in(n, x, 5), &o);
+    y[0] = fac_matmul_nbits(x[0], x[1], x[2], fac_onnx_in(n, x, 3), fac_onnx_in(n, x, 5), &o);
 }
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_nbits_opts *o = n->attrs;

@@ -58,7 +58,7 @@ static void load_gather(const fac_onnx_node *n, fac_graph *g, fac_value *const x
         return;
     }
     fac_value *codes = fac_gather(x[0], x[1], 0), *scale = fac_gather(x[2], x[1], 0);
-    fac_value *zero = fac_load_in(n, x, 3);
+    fac_value *zero = fac_onnx_in(n, x, 3);
     if (zero) {
         zero = fac_gather(zero, x[1], 0);
         if (packed)

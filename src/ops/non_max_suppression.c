@@ -146,7 +146,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
 
 /* What is there with no elements is absent. */
 static fac_value *some(const fac_onnx_node *n, fac_value *const x[], int k) {
-    fac_value *v = fac_load_in(n, x, k);
+    fac_value *v = fac_onnx_in(n, x, k);
     return v && fac_dims_count(&v->type.dims) != 0 ? v : NULL;
 }
 

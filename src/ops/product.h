@@ -4,6 +4,7 @@
 #ifndef FACULA_OPS_PRODUCT_H
 #define FACULA_OPS_PRODUCT_H
 #include <stdint.h>
+#include "facula/tensor.h"
 
 /* Rows of b are the inner loop where they are contiguous, dot products elsewhere: either way memory
  * is read in order. */
@@ -37,5 +38,17 @@ static inline void fac_product_int(int64_t m, int64_t n, int64_t k, const int64_
                     (uint64_t)a[i * a_row + l * a_column] * (uint64_t)b[l * b_row + j * b_column];
             c[j] = (int64_t)sum;
         }
+}
+
+/* Which matrix of an operand belongs to matrix `at` of the result. */
+static inline int64_t fac_product_matrix(int64_t at, const fac_dims *result,
+                                         const fac_dims *batch) {
+    int64_t offset = 0, step = 1;
+    for (int k = result->n - 1, o = batch->n - 1; o >= 0; k--, o--) {
+        if (batch->d[o] != 1) offset += at % result->d[k] * step;
+        at /= result->d[k];
+        step *= batch->d[o];
+    }
+    return offset;
 }
 #endif

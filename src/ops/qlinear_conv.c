@@ -94,7 +94,7 @@ static fac_value *volume(const fac_onnx_node *n, fac_graph *g, fac_value *const 
     return fac_requantize(fac_load_quant_volume(n, g, x[0], x[2], x[3], x[5], b), m, x[7]);
 }
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
-    fac_value *ins[] = { x[0], x[3], fac_load_in(n, x, 8), x[1], x[2], x[4], x[5], x[6], x[7] };
+    fac_value *ins[] = { x[0], x[3], fac_onnx_in(n, x, 8), x[1], x[2], x[4], x[5], x[6], x[7] };
     if (fac_value_type(x[3]).dims.n == 5)
         y[0] = volume(n, g, x, ins[2]);
     else

@@ -3,6 +3,7 @@
 #include "ops/host_list.h"
 #include "ops/quant.h"
 #include "tensor/half.h"
+#include "ops/shape.h"
 
 /* ---- which scale belongs to an element ---- */
 
@@ -20,14 +21,12 @@ fac_grid fac_grid_of(const fac_dims *x, const fac_dims *scale, int64_t axis, int
     return g;
 }
 
-static bool equal_or_open(int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; }
-
 static bool fits_blocks(fac_node *n, const fac_dims *x, const fac_dims *s, int axis,
                         int64_t block) {
     bool fits = s->n == x->n;
     for (int k = 0; fits && k < x->n; k++) {
         const int64_t size = k == axis && x->d[k] >= 0 ? (x->d[k] + block - 1) / block : x->d[k];
-        fits = equal_or_open(size, s->d[k]);
+        fits = !fac_differ(size, s->d[k]);
     }
     return fits || fac_fail(n, FAC_E_SHAPE,
                             "scale must have a number for each block of %lld along "
@@ -40,7 +39,7 @@ static bool fits(fac_node *n, const fac_dims *x, const fac_dims *s, int64_t axis
     const int a = fac_axis(axis, x->n);
     if (a < 0) return fac_fail(n, FAC_E_SHAPE, "axis %lld of %d dims", (long long)axis, x->n);
     if (block) return fits_blocks(n, x, s, a, block);
-    return (s->n == 1 && equal_or_open(s->d[0], x->d[a])) ||
+    return (s->n == 1 && !fac_differ(s->d[0], x->d[a])) ||
            fac_fail(n, FAC_E_SHAPE,
                     "scale must be one number or one for each of the %lld of axis "
                     "%d",
@@ -55,7 +54,7 @@ bool fac_grid_fits(fac_node *n, const fac_dims *x, const fac_value *scale, const
     const fac_dims *z = &zero->type.dims;
     bool same = (is_one(s) && fac_may_be_one(zero)) || (is_one(z) && fac_may_be_one(scale));
     same |= s->n == z->n;
-    for (int k = 0; same && s->n == z->n && k < s->n; k++) same = equal_or_open(s->d[k], z->d[k]);
+    for (int k = 0; same && s->n == z->n && k < s->n; k++) same = !fac_differ(s->d[k], z->d[k]);
     return same || fac_fail(n, FAC_E_SHAPE, "zero must have the shape of scale");
 }
 
@@ -141,7 +140,7 @@ bool fac_quant_each(fac_node *n, int input, int64_t count, const char *name) {
     const fac_value *v = n->in[input];
     if (!v || is_one(&v->type.dims)) return true;
     const fac_dims *d = &v->type.dims;
-    if (d->n == 1 && equal_or_open(d->d[0], count)) return true;
+    if (d->n == 1 && !fac_differ(d->d[0], count)) return true;
     return fac_fail(n, FAC_E_SHAPE, "%s must be one number, or one for each of %lld", name,
                     (long long)count);
 }

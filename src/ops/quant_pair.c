@@ -78,7 +78,7 @@ fac_value *fac_quant_pair_load(const fac_onnx_node *n, fac_graph *g, fac_value *
     const fac_dtype t = x[0]->type.dtype;
     const fac_qlinear_scales s = { x[1], fac_zero_or(g, x[2], t),
                                    x[4], fac_zero_or(g, x[5], t),
-                                   x[6], fac_zero_or(g, fac_load_in(n, x, 7), t) };
+                                   x[6], fac_zero_or(g, fac_onnx_in(n, x, 7), t) };
     return make(x[0], x[3], &s);
 }
 

@@ -81,16 +81,6 @@ static void less_zero(const fac_array *x, const fac_array *zero, int side, int64
     }
 }
 
-static int64_t matrix_at(int64_t at, const fac_dims *result, const fac_dims *batch) {
-    int64_t offset = 0, step = 1;
-    for (int k = result->n - 1, o = batch->n - 1; o >= 0; k--, o--) {
-        if (batch->d[o] != 1) offset += at % result->d[k] * step;
-        at /= result->d[k];
-        step *= batch->d[o];
-    }
-    return offset;
-}
-
 fac_status fac_quant_product_sums(const fac_ref *r, int a_zero, int b_zero, int64_t *c,
                                   fac_error *err) {
     const fac_array *a = &r->in[0], *b = &r->in[1];
@@ -108,8 +98,8 @@ fac_status fac_quant_product_sums(const fac_ref *r, int a_zero, int b_zero, int6
     for (int64_t i = 0; i < count; i++) {
         int64_t *to = c + i * m * n;
         memset(to, 0, (size_t)(m * n) * sizeof *to);
-        fac_product_int(m, n, k, x + matrix_at(i, &batch, &l) * m * k, k, 1,
-                        x + na + matrix_at(i, &batch, &s) * k * n, n, 1, to);
+        fac_product_int(m, n, k, x + fac_product_matrix(i, &batch, &l) * m * k, k, 1,
+                        x + na + fac_product_matrix(i, &batch, &s) * k * n, n, 1, to);
     }
     fac_release(x);
     return FAC_OK;

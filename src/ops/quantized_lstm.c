@@ -106,7 +106,7 @@ extern const fac_op fac_op_quantized_lstm;
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     fac_value *ins[PORTS] = { NULL };
     fac_onnx_node as = *n;
-    for (int k = 0; k < PORTS; k++) ins[k] = fac_load_in(n, x, k);
+    for (int k = 0; k < PORTS; k++) ins[k] = fac_onnx_in(n, x, k);
     ins[FAC_CELL_W] = fac_transpose(x[FAC_CELL_W], fac_shape(0, 2, 1));
     ins[FAC_CELL_R] = fac_transpose(x[FAC_CELL_R], fac_shape(0, 2, 1));
     as.type = "LSTM";

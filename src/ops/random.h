@@ -13,6 +13,9 @@ extern const fac_port fac_random_ports[]; /* counter, shape */
 
 /* The type of the result: dims of the shape; dtype. */
 bool fac_random_infer(fac_node *n, fac_dtype dtype);
+/* Of floats: the dtype of the node, f32 when it is not said. */
+fac_dtype fac_random_type(const fac_node *n);
+bool fac_random_infer_floats(fac_node *n);
 /* The noise of a node, u64, of its own stream or the next ones. */
 fac_value *fac_random_noise(const fac_node *n, int64_t stream);
 /* A second noise beside that of a stream. */

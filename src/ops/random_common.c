@@ -26,6 +26,18 @@ bool fac_random_infer(fac_node *n, fac_dtype dtype) {
     return true;
 }
 
+fac_dtype fac_random_type(const fac_node *n) {
+    const fac_dtype t = ((const fac_random_attrs *)n->attrs)->dtype;
+    return t == FAC_NONE ? FAC_F32 : t;
+}
+
+bool fac_random_infer_floats(fac_node *n) {
+    if (fac_dtype_get(fac_random_type(n))->kind != 'f')
+        return fac_fail(n, FAC_E_DTYPE, "%s is no type of floats",
+                        fac_dtype_get(fac_random_type(n))->name);
+    return fac_random_infer(n, fac_random_type(n));
+}
+
 fac_value *fac_random_noise(const fac_node *n, int64_t stream) {
     return fac_random_words(n->in[0], stream, n->in[1]);
 }

@@ -13,27 +13,16 @@ static const fac_attr table[] = { { "stream", FAC_A_INT, offsetof(fac_random_att
                                     0, 0, NULL, "floats; f32 when it is not said" },
                                   { 0 } };
 
-static fac_dtype type_of(const fac_node *n) {
-    const fac_dtype t = ((const fac_random_attrs *)n->attrs)->dtype;
-    return t == FAC_NONE ? FAC_F32 : t;
-}
-
-static bool infer(fac_node *n) {
-    if (fac_dtype_get(type_of(n))->kind != 'f')
-        return fac_fail(n, FAC_E_DTYPE, "%s is no type of floats", fac_dtype_get(type_of(n))->name);
-    return fac_random_infer(n, type_of(n));
-}
-
 /* sqrt(-2 ln u) cos(2 pi v), u in (0, 1].  16 bits are too few for u: they are made from f32. */
 static void expand(const fac_node *n, fac_value *out[]) {
-    const fac_dtype as = type_of(n) == FAC_F64 ? FAC_F64 : FAC_F32;
+    const fac_dtype as = fac_random_type(n) == FAC_F64 ? FAC_F64 : FAC_F32;
     const int64_t stream = ((const fac_random_attrs *)n->attrs)->stream;
     fac_graph *g = fac_value_graph(n->in[0]);
     fac_value *u = fac_sub(fac_number(g, as, 1), fac_random_unit(fac_random_noise(n, stream), as));
     fac_value *v = fac_random_unit(fac_random_noise(n, fac_random_second(stream)), as);
     fac_value *length = fac_sqrt(fac_mul(fac_log(u), fac_number(g, as, -2)));
     fac_value *y = fac_mul(length, fac_cos(fac_mul(v, fac_number(g, as, 6.28318530717958647693))));
-    out[0] = as == type_of(n) ? y : fac_cast(y, type_of(n));
+    out[0] = as == fac_random_type(n) ? y : fac_cast(y, fac_random_type(n));
 }
 
 static const fac_onnx onnx[] = {
@@ -57,7 +46,7 @@ const fac_op fac_op_random_normal = {
     .attrs = table,
     .attrs_size = sizeof(fac_random_attrs),
     .is = FAC_OP_NO_GRAD,
-    .infer = infer,
+    .infer = fac_random_infer_floats,
     .expand = expand,
     .onnx = onnx,
     .save = fac_save_normal,

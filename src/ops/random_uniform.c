@@ -14,20 +14,9 @@ static const fac_attr table[] = { { "stream", FAC_A_INT, offsetof(fac_random_att
                                     0, 0, NULL, "floats; f32 when it is not said" },
                                   { 0 } };
 
-static fac_dtype type_of(const fac_node *n) {
-    const fac_dtype t = ((const fac_random_attrs *)n->attrs)->dtype;
-    return t == FAC_NONE ? FAC_F32 : t;
-}
-
-static bool infer(fac_node *n) {
-    if (fac_dtype_get(type_of(n))->kind != 'f')
-        return fac_fail(n, FAC_E_DTYPE, "%s is no type of floats", fac_dtype_get(type_of(n))->name);
-    return fac_random_infer(n, type_of(n));
-}
-
 static void expand(const fac_node *n, fac_value *out[]) {
     const int64_t stream = ((const fac_random_attrs *)n->attrs)->stream;
-    out[0] = fac_random_unit(fac_random_noise(n, stream), type_of(n));
+    out[0] = fac_random_unit(fac_random_noise(n, stream), fac_random_type(n));
 }
 
 static const fac_onnx onnx[] = {
@@ -51,7 +40,7 @@ const fac_op fac_op_random_uniform = {
     .attrs = table,
     .attrs_size = sizeof(fac_random_attrs),
     .is = FAC_OP_NO_GRAD,
-    .infer = infer,
+    .infer = fac_random_infer_floats,
     .expand = expand,
     .onnx = onnx,
     .save = fac_save_uniform,

@@ -134,7 +134,7 @@ static fac_rotary_opts options(const fac_onnx_node *n) {
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     (void)g;
     const fac_rotary_opts o = options(n);
-    y[0] = fac_rotary(x[0], x[1], x[2], fac_load_in(n, x, 3), &o);
+    y[0] = fac_rotary(x[0], x[1], x[2], fac_onnx_in(n, x, 3), &o);
 }
 
 /* ONNX Runtime's: positions come second, and one number counts as the first position of all rows.

@@ -266,6 +266,74 @@ static void torn(void **state) {
     free(all.p);
 }
 
+/* ---- maps ---- */
+
+enum { MAP_NUMBERS = 3, MAP_TEXTS = 4, MAP_VALUES = 5, ELEMENTS = 3, ELEMENT_MAPS = 6 };
+
+/* Two keys, which are texts or numbers, and their values; the second one may have another shape. */
+static bytes map(bool texts, float first, bool uneven) {
+    bytes m = { 0 }, values = { 0 };
+    w_int(&m, 2, texts ? 8 : 7);
+    if (texts) w_names(&m, MAP_TEXTS, "b,a");
+    for (int k = 0; k < 2 && !texts; k++) w_int(&m, MAP_NUMBERS, 5 - 7 * k);
+    for (int k = 0; k < 2; k++)
+        w_sub(&values, ELEMENTS,
+              w_tensor_f32("", k && uneven ? "1" : "", &(float){ first + k }, 1));
+    w_sub(&m, MAP_VALUES, values);
+    return m;
+}
+
+static fac_status load_map(bytes b, fac_onnx_kind form, fac_tensor ***out, int *n, fac_error *err) {
+    bool sequence;
+    write_file(path_of("t.pb"), b.p, b.n);
+    free(b.p);
+    return fac_onnx_tensors_load(path_of("t.pb"), form, out, n, &sequence, err);
+}
+
+static void maps(void **state) {
+    (void)state;
+    fac_tensor **t = NULL;
+    fac_error err = { 0 };
+    int n = 0;
+    for (int texts = 0; texts < 2; texts++) {
+        assert_int_equal(load_map(map(texts, 0.5f, false), FAC_ONNX_MAP, &t, &n, &err), FAC_OK);
+        assert_int_equal(n, 2);
+        const void *keys = fac_tensor_data(t[0]);
+        const float *values = fac_tensor_data(t[1]);
+        assert_true(values[0] == 0.5f && values[1] == 1.5f);
+        assert_int_equal(fac_tensor_type(t[1]).dims.n, 1);
+        if (texts)
+            assert_string_equal(((char *const *)keys)[1], "a");
+        else
+            assert_int_equal(((const int64_t *)keys)[1], -2);
+        fac_onnx_tensors_free(t, n);
+    }
+    bytes rows = { 0 };
+    for (int k = 0; k < 3; k++) w_sub(&rows, ELEMENT_MAPS, map(true, (float)k * 10, false));
+    assert_int_equal(load_map(rows, FAC_ONNX_SEQUENCE, &t, &n, &err), FAC_OK);
+    assert_int_equal(n, 1);
+    const fac_type table = fac_tensor_type(t[0]);
+    assert_true(table.dims.n == 2 && table.dims.d[0] == 3 && table.dims.d[1] == 2);
+    assert_true(((const float *)fac_tensor_data(t[0]))[5] == 21);
+    fac_onnx_tensors_free(t, n);
+    assert_int_equal(load_map(map(true, 0, true), FAC_ONNX_MAP, &t, &n, &err), FAC_E_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "several types"));
+}
+
+/* Any prefix of a map is an error or a map; nothing is lost. */
+static void torn_maps(void **state) {
+    (void)state;
+    bytes all = map(true, 1, false);
+    for (size_t k = 1; k <= all.n; k++) {
+        bytes part = { 0 };
+        fac_tensor **t = NULL;
+        int n = 0;
+        w_raw(&part, all.p, k);
+        if (!load_map(part, FAC_ONNX_MAP, &t, &n, NULL)) fac_onnx_tensors_free(t, n);
+    }
+    free(all.p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field),
@@ -276,6 +344,8 @@ int main(void) {
         cmocka_unit_test(saving),
         cmocka_unit_test(lies),
         cmocka_unit_test(torn),
+        cmocka_unit_test(maps),
+        cmocka_unit_test(torn_maps),
     };
     return cmocka_run_group_tests(tests, start, finish);
 }

@@ -5,6 +5,7 @@
 #define FACULA_GPU_LIMITS_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct fac_gpu_limits {
     size_t memory, largest, local,
@@ -17,4 +18,7 @@ typedef struct fac_gpu_limits {
     int major, minor; /* OpenCL C */
     char vendor[64];  /* as it calls itself */
 } fac_gpu_limits;
+
+/* Parts of `each` that n has, the last one perhaps smaller. */
+static inline int64_t fac_gpu_parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 #endif

@@ -5,6 +5,7 @@
 #include "facula/op.h"
 #include "facula/ops.h"
 #include "ops/shape.h"
+#include "ops/onnx_in.h"
 
 #define FAC_ML "ai.onnx.ml"
 
@@ -36,10 +37,6 @@ fac_value *fac_ml_numbers(fac_graph *g, fac_dtype dtype, fac_dims dims, const do
 
 /* x as rows of features in floats: integers become f32, a list is one row. */
 fac_value *fac_ml_rows(fac_value *x);
-/* Input k of the node if it has one. */
-static inline fac_value *fac_ml_in(const fac_onnx_node *n, fac_value *const x[], int k) {
-    return k < n->nin ? x[k] : NULL;
-}
 
 typedef enum fac_ml_post {
     FAC_ML_NONE,

@@ -5,14 +5,13 @@
  * Preserves the sums of each output. */
 #include "facula/ops.h"
 #include "graph/attr.h"
+#include "graph/graph_internal.h"
 #include "op_list.h"
 #include "ops/attention_step.h"
 #include "passes/common/each.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
 enum { X, COS, SIN, POSITIONS };
-
-static bool used_once(const fac_value *v) { return v->uses && !v->uses->next && !v->roots; }
 
 /* The rows that go into the cache v, which nothing reads but one attention; NULL: it is none. */
 static fac_node *write_of(const fac_value *v) {
@@ -36,14 +35,14 @@ static bool keeps_order(const fac_node *n) {
 
 /* What the views are of. */
 static fac_value *before_views(fac_value *v) {
-    while (used_once(v) && v->node && v->node->nout == 1 && keeps_order(v->node))
+    while (fac_used_once(v) && v->node && v->node->nout == 1 && keeps_order(v->node))
         v = v->node->in[0];
     return v;
 }
 
 /* The node that rotates v; NULL: none does. */
 static fac_node *rotary_of(const fac_value *v) {
-    return used_once(v) && v->node && FAC_IS(v->node, rotary) ? v->node : NULL;
+    return fac_used_once(v) && v->node && FAC_IS(v->node, rotary) ? v->node : NULL;
 }
 
 static bool rotated_alike(const fac_node *a, const fac_node *b, int64_t groups) {

@@ -28,10 +28,6 @@ static bool anchor(const fac_node *n) {
     return n && fac_op_is_one_of(n->op, names) && n->out[0]->time == FAC_RUN && n->nin < OPERANDS;
 }
 
-static bool scalar_const(const fac_value *v) {
-    return v->leaf == FAC_CONST && v->tensor && fac_dims_count(&v->type.dims) == 1;
-}
-
 /* The operand a of n as the result of an anchor that n alone reads, or NULL. */
 static fac_node *before(const fac_node *n, fac_value *const in[], int a) {
     fac_node *m = in[a] ? in[a]->node : NULL;
@@ -48,7 +44,7 @@ static int absorbed(const fac_node *n, fac_value *const in[], int i) {
         in[i]->time != FAC_RUN || !fac_used_once(n->in[i]))
         return -1;
     for (int k = 0; k < f->nin; k++) {
-        if (f->in[k] && scalar_const(f->in[k])) continue;
+        if (f->in[k] && fac_is_number(f->in[k])) continue;
         if (value >= 0 || !f->in[k] || !fac_dims_equal(&f->in[k]->type.dims, &n->out[0]->type.dims))
             return -1;
         value = k;
@@ -95,7 +91,7 @@ static fac_value *extend(fac_graph *to, fac_node *m, const fac_node *n, fac_valu
             ops[i] = last;
         } else if (!in[i]) {
             ops[i] = NULL;
-        } else if (scalar_const(in[i])) {
+        } else if (fac_is_number(in[i])) {
             ops[i] = fac_const(body, in[i]->tensor);
         } else if (count < OPERANDS && in[i] != in[a]) {
             const int value = absorbs ? absorbed(n, in, i) : -1;

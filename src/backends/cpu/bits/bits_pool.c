@@ -8,8 +8,6 @@
 #include "backends/cpu/bits/bits_internal.h"
 #include "backends/cpu/device/blocked.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "ops/max_pool_codes.h"
 
@@ -133,11 +131,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return FAC_E_NOMEM;
-    *out = q;
-    return FAC_OK;
+    return fac_draft_plan(p, sizeof(plan), out, err);
 }
 const fac_solver fac_cpu_max_pool_codes = { .name = "max_pool_codes/bits",
                                             .op = &fac_op_max_pool_codes,

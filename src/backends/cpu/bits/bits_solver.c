@@ -2,13 +2,12 @@
  * in blocks of a vector of channels, and codes plain.
  *
  * Planes of weights are packed once; bases, factors and biases are read in each run. */
+#include "backends/problem.h"
 #include "backends/draft.h"
 #include "backends/cpu/bits/bits.h"
 #include "backends/cpu/device/blocked.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "ops/basis.h"
 #include "ops/conv_basis.h"
@@ -23,10 +22,6 @@ typedef struct plan {
 /* What is y of either op. */
 static const fac_operand *floats_of(const fac_problem *p) {
     return FAC_IS(p->node, conv2d_codes) ? &p->out[1] : &p->out[0];
-}
-
-static bool has(const fac_problem *p, int port) {
-    return port < p->nin && p->in[port].type.dtype != FAC_NONE;
 }
 
 /* Of an operand that is there. */
@@ -70,7 +65,7 @@ static bool settle(fac_device *d, const fac_problem *p, plan *q) {
                            .stride = { g.stride[1], g.stride[2] },
                            .dilation = { g.dilation[1], g.dilation[2] },
                            .pad = { g.pad[1], g.pad[2] },
-                           .sign = !has(p, FAC_CB_X_BASIS),
+                           .sign = !fac_has_in(p, FAC_CB_X_BASIS),
                            .relu = a->relu,
                            .planes = 1,
                            .y_planes = 1,
@@ -82,10 +77,10 @@ static bool settle(fac_device *d, const fac_problem *p, plan *q) {
                            .tables = q->p.tables,
                            .x = STRIDES(x),
                            .y = STRIDES(y) };
-    if (has(p, FAC_CB_X_BASIS)) q->p.planes = (int)p->in[FAC_CB_X_BASIS].type.dims.d[0];
-    if (has(p, FAC_CB_Y_BASIS)) q->p.y_planes = (int)p->in[FAC_CB_Y_BASIS].type.dims.d[0];
+    if (fac_has_in(p, FAC_CB_X_BASIS)) q->p.planes = (int)p->in[FAC_CB_X_BASIS].type.dims.d[0];
+    if (fac_has_in(p, FAC_CB_Y_BASIS)) q->p.y_planes = (int)p->in[FAC_CB_Y_BASIS].type.dims.d[0];
     find_sets(p, &q->p);
-    if (has(p, FAC_CB_Z)) {
+    if (fac_has_in(p, FAC_CB_Z)) {
         const fac_operand *z = &p->in[FAC_CB_Z];
         q->p.z.image = z->layout.stride[0];
         q->p.z.block = z->layout.stride[1];
@@ -103,12 +98,12 @@ static bool settle(fac_device *d, const fac_problem *p, plan *q) {
 /* Floats in blocks, everything else plain. */
 static void want_layouts(const fac_cpu *c, fac_problem *p) {
     for (int k = 1; k < p->nin; k++)
-        if (has(p, k)) fac_want_plain(&p->in[k]);
+        if (fac_has_in(p, k)) fac_want_plain(&p->in[k]);
     if (p->in[0].type.dtype == FAC_U32)
         fac_want_plain(&p->in[0]);
     else
         fac_want_blocked(c, &p->in[0], 0);
-    if (has(p, FAC_CB_Z)) fac_want_blocked(c, &p->in[FAC_CB_Z], 0);
+    if (fac_has_in(p, FAC_CB_Z)) fac_want_blocked(c, &p->in[FAC_CB_Z], 0);
     for (int k = 0; k < p->nout; k++) {
         if (p->out[k].type.dtype == FAC_F32)
             fac_want_blocked_out(c, &p->out[k]);
@@ -139,11 +134,8 @@ static bool offer_tables(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return FAC_E_NOMEM;
-    *out = q;
-    return FAC_OK;
+    return fac_draft_plan(p, sizeof(plan), out, err);
 }
 static uint64_t pack_key(const void *plan_, int input) {
     return fac_bit_kind(&((const plan *)plan_)->p) ^ (uint64_t)input;

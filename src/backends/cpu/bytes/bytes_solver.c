@@ -10,8 +10,6 @@
 #include "backends/cpu/move/copy.h"
 #include "backends/cpu/device/cpu.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "ops/conv.h"
 #include "ops/qlinear_conv_add.h"
@@ -172,11 +170,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 }
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
-    plan *q = fac_draft_copy(p, sizeof *q, err);
     (void)d;
-    if (!q) return FAC_E_NOMEM;
-    *out = q;
-    return FAC_OK;
+    return fac_draft_plan(p, sizeof(plan), out, err);
 }
 static uint64_t pack_key(const void *plan_, int input) {
     const plan *q = plan_;

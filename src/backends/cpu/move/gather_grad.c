@@ -11,8 +11,6 @@
 #include "backends/cpu/device/picks.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 #include "tensor/tensor_internal.h"
 
@@ -60,10 +58,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *g = fac_draft_copy(p, sizeof *g, err);
-    if (!g) return FAC_E_NOMEM;
-    *out = g;
-    return FAC_OK;
+    return fac_draft_plan(p, sizeof(plan), out, err);
 }
 
 typedef struct job {

@@ -7,8 +7,6 @@
 #include "backends/cpu/move/pad_lines.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
 
 enum { SERIAL_BYTES = 64 << 10, SHARES = 8 };
@@ -38,10 +36,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *r = fac_draft_copy(p, sizeof *r, err);
-    if (!r) return FAC_E_NOMEM;
-    *out = r;
-    return FAC_OK;
+    return fac_draft_plan(p, sizeof(plan), out, err);
 }
 
 /* n elements of a type, one after the other or the same; the sizes that elements have get loops. */

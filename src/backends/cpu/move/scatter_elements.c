@@ -11,7 +11,6 @@
 #include "backends/cpu/device/elements.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "op_list.h"
 #include "ops/scatter.h"
@@ -61,7 +60,8 @@ OF_INTEGER(int64_t, uint64_t)
 OF_INTEGER(uint8_t, uint32_t)
 OF_INTEGER(uint16_t, uint32_t)
 OF_INTEGER(uint32_t, uint32_t)
-OF_INTEGER(uint64_t, uint64_t) OF_FLOAT(float) OF_FLOAT(double)
+OF_INTEGER(uint64_t, uint64_t)
+OF_FLOAT(float) OF_FLOAT(double)
 #define ALL(T)                                                                                     \
     { NULL, add_##T, mul_##T, least_##T, most_##T }
     static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
@@ -129,10 +129,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *g = fac_draft_copy(p, sizeof *g, err);
-    if (!g) return FAC_E_NOMEM;
-    *out = g;
-    return FAC_OK;
+    return fac_draft_plan(p, sizeof(plan), out, err);
 }
 typedef struct job {
     const plan *g;

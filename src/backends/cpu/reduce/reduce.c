@@ -8,15 +8,13 @@
  * number of threads. Folds run in f64: f32 results are rounded once, |error| <= 2^-24 |y| + n 2^-53
  * sum |x|. */
 #include <string.h>
+#include "backends/problem.h"
 #include "backends/draft.h"
 #include "backends/cpu/device/cpu.h"
 #include "backends/cpu/device/ranges.h"
 #include "cpu_solvers.h"
 #include "backends/cpu/device/streams.h"
-#include "base/error.h"
-#include "base/memory.h"
 #include "op_list.h"
-#include "ops/reduce.h"
 
 enum {
     SHORT = 64,
@@ -55,16 +53,6 @@ static int fold_of(const fac_op *op) {
     if (op == &fac_op_reduce_prod) return FAC_FOLD_PROD;
     if (op == &fac_op_reduce_max) return FAC_FOLD_MAX;
     return op == &fac_op_reduce_min ? FAC_FOLD_MIN : -1;
-}
-
-/* Which axes vanish: bit k for axis k.  sum_like says it by its shapes, the others in an input. */
-static bool axes_of(const fac_problem *p, unsigned *mask) {
-    if (!FAC_IS(p->node, sum_like)) return fac_reduce_axes(p->node, mask);
-    const fac_dims *x = &p->in[0].type.dims, *y = &p->out[0].type.dims;
-    *mask = 0;
-    for (int k = 0, lead = x->n - y->n; k < x->n; k++)
-        if (k < lead || (y->d[k - lead] == 1 && x->d[k] != 1)) *mask |= 1u << k;
-    return true;
 }
 
 static void put_axis(axis *to, int *n, axis a) {
@@ -302,7 +290,8 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_dtype type = p->in[0].type.dtype;
     if ((type != FAC_F32 && type != FAC_F64) || p->out[0].type.dtype != type || p->node->body[0])
         return false;
-    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims) || !axes_of(p, &mask))
+    if (!fac_layout_is_plain(&p->out[0].layout, &p->out[0].type.dims) ||
+        !fac_problem_axes(p, &mask))
         return false;
     if (!build(p, mask, &r)) {
         p->in[0].layout = fac_layout_plain(&p->in[0].type.dims);
@@ -317,10 +306,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
 
 static fac_status make(fac_device *d, const fac_problem *p, void **out, fac_error *err) {
     (void)d;
-    plan *r = fac_draft_copy(p, sizeof *r, err);
-    if (!r) return FAC_E_NOMEM;
-    *out = r;
-    return FAC_OK;
+    return fac_draft_plan(p, sizeof(plan), out, err);
 }
 
 const fac_solver fac_cpu_reduce = {

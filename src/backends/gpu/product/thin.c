@@ -18,7 +18,6 @@ enum {
     CACHED = 48 << 20
 };
 
-static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int least(int a, int b) { return a < b ? a : b; }
 
 /* Few groups do not have as many loads on the way as the memory could answer; one row alone reads
@@ -82,13 +81,13 @@ bool fac_gpu_tile_thin(const fac_gpu_limits *l, const fac_gpu_product *r, fac_gp
         if (!l->gpu) t->RN = s->M <= 4 ? 4 : 2;
         t->lanes = least(items, WARP);
         while (t->lanes < items &&
-               parts(s->N, items / t->lanes * t->RN) * s->batch < WAVES * units &&
+               fac_gpu_parts(s->N, items / t->lanes * t->RN) * s->batch < WAVES * units &&
                s->K >= 8L * t->lanes * t->VB)
             t->lanes *= 2;
         t->TN = items / t->lanes * t->RN;
         if (l->gpu) t->ahead = ahead(s, t);
     }
-    const double groups = (double)parts(s->N, t->TN) * (double)s->batch;
+    const double groups = (double)fac_gpu_parts(s->N, t->TN) * (double)s->batch;
     const double element = r->b_f16 ? 2 : fac_dtype_get(r->dtype)->block_bytes;
     const double bytes = (double)(s->K * s->N * s->batch) * element,
                  grain = 4.0 * t->lanes * (t->b_along_n ? 1 : t->VB);
@@ -96,7 +95,7 @@ bool fac_gpu_tile_thin(const fac_gpu_limits *l, const fac_gpu_product *r, fac_gp
               bytes > CACHED;
     for (int64_t splits = 1;
          splits <= SPLITS && (splits == 1 || (double)s->K >= (double)splits * grain); splits *= 2) {
-        const int64_t each = parts(parts(s->K ? s->K : 1, splits), 8) * 8;
+        const int64_t each = fac_gpu_parts(fac_gpu_parts(s->K ? s->K : 1, splits), 8) * 8;
         double time = fac_gpu_speed_of(l)->launch +
                       seconds(l, bytes, groups * (double)splits, s->M == 1 && t->VB >= 4);
         if (splits > 1)
@@ -104,7 +103,7 @@ bool fac_gpu_tile_thin(const fac_gpu_limits *l, const fac_gpu_product *r, fac_gp
                     8.0 * (double)(s->M * s->N * s->batch * splits) / fac_gpu_bandwidth(l);
         if (splits > 1 && time >= t->seconds) continue;
         t->seconds = time;
-        t->splits = parts(s->K ? s->K : 1, each);
+        t->splits = fac_gpu_parts(s->K ? s->K : 1, each);
         t->each_k = each;
     }
     return true;

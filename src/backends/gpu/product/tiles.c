@@ -62,8 +62,6 @@ static const candidate *tiles_of(const fac_gpu_limits *l, fac_dtype t) {
     return other;
 }
 
-static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
-
 /* Four neighbours at once: unit steps, and nothing that begins between them. */
 static bool whole(int64_t step, int64_t size) { return step % 4 == 0 || size <= 1; }
 static bool fours_of(const fac_gpu_matrix *m, const fac_gpu_shape *s, int64_t other_step,
@@ -146,21 +144,21 @@ static void consider(const fac_gpu_limits *l, const fac_gpu_product *r, const ca
     /* patches in blocks of channels are read with one look at the tables a slab, unless filling the
      * last block costs too much */
     const int64_t filled =
-        r->right == FAC_GPU_PATCHES ? parts(s->channels, t.TK) * t.TK * s->window : s->K;
+        r->right == FAC_GPU_PATCHES ? fac_gpu_parts(s->channels, t.TK) * t.TK * s->window : s->K;
     t.blocks = r->right == FAC_GPU_PATCHES && filled * 3 <= s->K * 4;
     int64_t K = s->K ? s->K : 1; /* a sum of nothing is one, too */
     if (t.blocks) K = filled;
-    const double units = l->units,
-                 groups = (double)parts(s->M, t.TM) * (double)parts(s->N, t.TN) * (double)s->batch;
+    const double units = l->units, groups = (double)fac_gpu_parts(s->M, t.TM) *
+                                            (double)fac_gpu_parts(s->N, t.TN) * (double)s->batch;
     const double unit = fac_gpu_flops(l) / units, reaches = r->right == FAC_GPU_MATRIX ? c->share
                                                             : r->right == FAC_GPU_PATCHES
                                                                 ? c->patches
                                                                 : c->taps;
     for (t.splits = 1; t.splits <= 64; t.splits *= 2) {
-        t.each_k = parts(parts(K, t.splits), t.TK) * t.TK;
+        t.each_k = fac_gpu_parts(fac_gpu_parts(K, t.splits), t.TK) * t.TK;
         if (t.splits > 1 && (t.each_k < 4 * t.TK || groups * (double)t.splits > 4 * units)) break;
-        const double count = groups * (double)parts(K, t.each_k),
-                     waves = (double)parts((int64_t)count, (int64_t)units);
+        const double count = groups * (double)fac_gpu_parts(K, t.each_k),
+                     waves = (double)fac_gpu_parts((int64_t)count, (int64_t)units);
         /* a unit that has one group only waits for memory now and then */
         const double share = reaches * (count > units ? 1 : 0.7);
         const double flops = 2.0 * t.TM * t.TN * (double)t.each_k;
@@ -174,7 +172,7 @@ static void consider(const fac_gpu_limits *l, const fac_gpu_product *r, const ca
         if (best->TM && seconds >= best->seconds) continue;
         const int64_t each = t.each_k;
         *best = t;
-        best->splits = parts(K, each);
+        best->splits = fac_gpu_parts(K, each);
         best->each_k = each;
         best->seconds = seconds;
     }
@@ -207,20 +205,21 @@ static bool vector_tile(const fac_gpu_limits *l, const fac_gpu_product *r, fac_g
         t->TM = slabs[k].TM;
         t->TK = slabs[k].TK;
     }
-    const int64_t columns = parts(s->N, t->RN * t->VB) * s->batch, want = 4 * (int64_t)l->units;
-    while (t->TM > 4 * t->RM && columns * parts(s->M, t->TM) < want)
+    const int64_t columns = fac_gpu_parts(s->N, t->RN * t->VB) * s->batch,
+                  want = 4 * (int64_t)l->units;
+    while (t->TM > 4 * t->RM && columns * fac_gpu_parts(s->M, t->TM) < want)
         t->TM = t->TM / 2 / t->RM * t->RM;
-    if (t->TM > s->M) t->TM = (int)(parts(s->M, t->RM) * t->RM);
+    if (t->TM > s->M) t->TM = (int)(fac_gpu_parts(s->M, t->RM) * t->RM);
     t->splits = 1;
     t->each_k = s->K;
-    const int64_t tasks = columns * parts(s->M, t->TM);
+    const int64_t tasks = columns * fac_gpu_parts(s->M, t->TM);
     if (tasks < want && s->K >= 8 * t->TK) {
         t->splits = want / tasks < s->K / (4 * t->TK) ? want / tasks : s->K / (4 * t->TK);
-        t->each_k = parts(parts(s->K, t->splits), t->TK) * t->TK;
-        t->splits = parts(s->K, t->each_k);
+        t->each_k = fac_gpu_parts(fac_gpu_parts(s->K, t->splits), t->TK) * t->TK;
+        t->splits = fac_gpu_parts(s->K, t->each_k);
     }
-    const double rows = (double)parts(s->M, t->RM) * t->RM,
-                 all = (double)(parts(s->N, t->RN * t->VB) * t->RN * t->VB);
+    const double rows = (double)fac_gpu_parts(s->M, t->RM) * t->RM,
+                 all = (double)(fac_gpu_parts(s->N, t->RN * t->VB) * t->RN * t->VB);
     /* a gpu runs one of these items as slowly as one lane of many: only where nothing else is
      * offered */
     t->seconds = fac_gpu_costs.vector_launch + 2 * rows * all * (double)(s->K * s->batch) /

@@ -27,8 +27,5 @@ fac_status fac_cl_winograd_kernel(fac_opencl *o, const fac_gpu_product *r, int o
                                   const char *options, const char *name, fac_cl_kernel *to,
                                   fac_error *err);
 
-static inline int64_t fac_cl_floats_at(fac_span s) {
-    return (int64_t)(fac_cl_at(s) / sizeof(float));
-}
 fac_cl_range fac_cl_winograd_range(const fac_opencl *o, int64_t tiles, int64_t planes);
 #endif

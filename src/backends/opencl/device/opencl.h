@@ -125,6 +125,9 @@ static inline cl_mem fac_cl_buffer(fac_span s) {
     return ((const fac_cl_block *)s.memory)->segment->memory;
 }
 static inline size_t fac_cl_at(fac_span s) { return ((const fac_cl_block *)s.memory)->at + s.at; }
+static inline int64_t fac_cl_floats_at(fac_span s) {
+    return (int64_t)(fac_cl_at(s) / sizeof(float));
+}
 
 /* ---- device.c, for interop.c ---- */
 

@@ -3,6 +3,7 @@
  * expand to. */
 #include <string.h>
 #include "graph/attr.h"
+#include "backends/problem.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/probe.h"
@@ -29,15 +30,12 @@ static fac_dtype type_of(const fac_problem *p) { return p->in[0].type.dtype; }
 static size_t item(const fac_problem *p) {
     return (size_t)fac_dtype_get(fac_cl_folding(type_of(p)))->block_bytes;
 }
-static bool wants(const fac_problem *p, int k) {
-    return k < p->nout && p->out[k].type.dtype != FAC_NONE;
-}
 static const fac_class_loss *attrs_of(const fac_problem *p) { return p->node->attrs; }
 
 /* The outputs that the lines' sums make, as bits. */
 static int totals_of(const fac_problem *p) {
-    return (wants(p, 0) && attrs_of(p)->reduction != FAC_CLASS_EACH) | wants(p, 1) << 1 |
-           wants(p, 2) << 2;
+    return (fac_has_out(p, 0) && attrs_of(p)->reduction != FAC_CLASS_EACH) |
+           fac_has_out(p, 1) << 1 | fac_has_out(p, 2) << 2;
 }
 
 static bool lines_of(const fac_opencl *o, const fac_problem *p, bool grad, lines *l) {
@@ -92,8 +90,8 @@ static void line_options(fac_opencl *o, lines *l, fac_text *options) {
 /* An absent result is replaced by one that is there and not touched. */
 static void add_results(fac_cl_call *c, const fac_problem *p) {
     int there = 0;
-    while (!wants(p, there)) there++;
-    for (int k = 0; k < 3; k++) fac_cl_call_out(c, p, wants(p, k) ? k : there);
+    while (!fac_has_out(p, there)) there++;
+    for (int k = 0; k < 3; k++) fac_cl_call_out(c, p, fac_has_out(p, k) ? k : there);
 }
 
 static void add_attrs(fac_cl_call *c, const fac_problem *p, const lines *l) {
@@ -115,7 +113,8 @@ static fac_status add_losses(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     fac_cl_call *c = NULL;
     fac_text_add(&options, "-DLINES");
     line_options(o, l, &options);
-    if (attrs_of(p)->reduction == FAC_CLASS_EACH && wants(p, 0)) fac_text_add(&options, " -DEACH");
+    if (attrs_of(p)->reduction == FAC_CLASS_EACH && fac_has_out(p, 0))
+        fac_text_add(&options, " -DEACH");
     if (l->settles) {
         fac_status status = fac_cl_plan_counters(o, plan, 1, err);
         if (status) {
@@ -153,7 +152,7 @@ static fac_status add_totals(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
 
 static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     lines l = *(const lines *)p->draft;
-    if (!wants(p, 0) && !totals_of(p)) return FAC_OK;
+    if (!fac_has_out(p, 0) && !totals_of(p)) return FAC_OK;
     l.settles = totals_of(p) && l.count <= LAST_ADDS && fac_cl_has_path(o, FAC_CL_FENCES);
     FAC_TRY(add_losses(o, p, plan, &l, err));
     return totals_of(p) && !l.settles ? add_totals(o, p, plan, &l, err) : FAC_OK;

@@ -3,6 +3,7 @@
  * to. */
 #include <string.h>
 #include "graph/attr.h"
+#include "backends/problem.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "backends/opencl/device/probe.h"
@@ -139,17 +140,14 @@ static void rows_of(const fac_opencl *o, const fac_problem *p, rows *r) {
     if (r->groups > r->count) r->groups = r->count;
 }
 
-static bool wants(const fac_problem *p, int k) {
-    return k < p->nout && p->out[k].type.dtype != FAC_NONE;
-}
-
 static bool offer_norm(fac_device *d, fac_problem *p, fac_offer *offer) {
     const fac_opencl *o = fac_opencl_of(d);
     rows r;
     if (!o->limits.gpu || o->limits.group < 32 || !fac_cl_settle_plain(o, p)) return false;
     rows_of(o, p, &r);
     if ((int64_t)r.held * r.team * r.near < r.size || !r.count || !r.size) return false;
-    if (wants(p, 1) || wants(p, 2)) offer->work = (size_t)(r.groups * 2 * r.size) * item(p);
+    if (fac_has_out(p, 1) || fac_has_out(p, 2))
+        offer->work = (size_t)(r.groups * 2 * r.size) * item(p);
     *FAC_DRAFT(offer, rows) = r;
     offer->seconds = fac_cl_price(o, p, 3);
     return true;
@@ -160,8 +158,8 @@ static fac_status add_gather(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
                              fac_error *err) {
     enum { BESIDE = 32 };
     const int team = o->limits.group < 32 * BESIDE ? 8 : 32;
-    const int first = wants(p, 1) ? 1 : 2;
-    const int last = wants(p, 2) ? 2 : 1;
+    const int first = fac_has_out(p, 1) ? 1 : 2;
+    const int last = fac_has_out(p, 2) ? 2 : 1;
     const int64_t columns = (last - first + 1) * r->size;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;
@@ -181,7 +179,7 @@ static fac_status add_gather(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
 
 static fac_status add_norm(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fac_error *err) {
     const bool scaled = p->nin > 2 && p->in[2].type.dtype != FAC_NONE,
-               sums = wants(p, 1) || wants(p, 2);
+               sums = fac_has_out(p, 1) || fac_has_out(p, 2);
     double epsilon = 0;
     fac_text options = { 0 };
     fac_cl_call *c = NULL;

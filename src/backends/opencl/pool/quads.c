@@ -216,7 +216,6 @@ void fac_cl_tail_numbers(const fac_cl_tail *t, fac_cl_call *c) {
 
 enum { LANES = 16, FEW_LANES = 6, ITEMS = 1536, FEW_TURNS = 4 };
 
-static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static const struct {
@@ -241,13 +240,13 @@ static int lanes_of(int64_t fours, int most) {
 static bool go_down(const fac_opencl *o, int64_t tiles, int64_t wide, int64_t H, fac_cl_tiling *q) {
     const double columns = (double)(q->N * (q->C / 4) * wide),
                  want = ITEMS * (double)o->limits.units / columns;
-    q->across = (int)parts(wide, parts(wide, tiles));
-    const int64_t most = parts(H, FEW_TURNS * q->rows);
+    q->across = (int)fac_gpu_parts(wide, fac_gpu_parts(wide, tiles));
+    const int64_t most = fac_gpu_parts(H, FEW_TURNS * q->rows);
     int64_t strips = want < (double)most ? (int64_t)(want + 0.5) : most;
     if (want < 1) strips = 1;
-    q->down_rows = parts(parts(H, strips), q->rows) * q->rows;
-    q->down = (int)least(tiles / q->across, parts(H, q->down_rows));
-    return parts(H, q->down_rows * q->down) <= 65535;
+    q->down_rows = fac_gpu_parts(fac_gpu_parts(H, strips), q->rows) * q->rows;
+    q->down = (int)least(tiles / q->across, fac_gpu_parts(H, q->down_rows));
+    return fac_gpu_parts(H, q->down_rows * q->down) <= 65535;
 }
 
 bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
@@ -262,23 +261,24 @@ bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
     int k = work >= full / 2 ? 7 : 8;
     if (work >= full) k = q->favourite;
     if (variant) k = variant;
-    q->rows = (int)(parts(cuts[k].rows, sr) * sr);
-    q->columns = (int)(parts(cuts[k].columns, ss) * ss);
+    q->rows = (int)(fac_gpu_parts(cuts[k].rows, sr) * sr);
+    q->columns = (int)(fac_gpu_parts(cuts[k].columns, ss) * ss);
     q->group = cuts[k].group;
     if ((size_t)q->group > o->limits.group) q->group = (int)o->limits.group;
     if (!q->most || q->most > LANES) q->most = LANES;
     if (q->most < 1) return false;
     q->lanes = lanes_of(fours, q->most);
-    const int64_t tiles = q->group / q->lanes, wide = parts(W, q->columns),
-                  high = parts(H, q->rows);
+    const int64_t tiles = q->group / q->lanes, wide = fac_gpu_parts(W, q->columns),
+                  high = fac_gpu_parts(H, q->rows);
     if (tiles < 1 || (cuts[k].goes && !q->goes)) return false;
     if (cuts[k].goes) return go_down(o, tiles, wide, H, q);
     double best = 0;
     for (int64_t across = 1; across <= tiles && across <= wide; across++) {
         const int64_t down = least(tiles / across, high);
-        const double used = (double)(wide * high) /
-                            (double)(parts(wide, across) * across * parts(high, down) * down) *
-                            (double)(across * down) / (double)tiles;
+        const double used =
+            (double)(wide * high) /
+            (double)(fac_gpu_parts(wide, across) * across * fac_gpu_parts(high, down) * down) *
+            (double)(across * down) / (double)tiles;
         /* what neighbouring groups read twice comes out of a cache farther away */
         const double rim =
             (1 + 2.0 / (double)(across * q->columns)) * (1 + 2.0 / (double)(down * q->rows));
@@ -287,7 +287,7 @@ bool fac_cl_tiling_cut(const fac_opencl *o, int variant, fac_cl_tiling *q) {
         q->across = (int)across;
         q->down = (int)down;
     }
-    return parts(high, q->down) <= 65535;
+    return fac_gpu_parts(high, q->down) <= 65535;
 }
 
 void fac_cl_tiling_text(const fac_cl_tiling *q, fac_dtype in, fac_dtype out, fac_text *to) {
@@ -313,7 +313,7 @@ static void add_image(const fac_operand *x, fac_cl_call *c) {
     for (int i = 0; i < 5; i++) fac_cl_call_number(c, numbers[i]);
 }
 
-static int64_t blocks_of(const fac_cl_tiling *q) { return parts(q->C / 4, q->lanes); }
+static int64_t blocks_of(const fac_cl_tiling *q) { return fac_gpu_parts(q->C / 4, q->lanes); }
 
 void fac_cl_tiling_numbers(const fac_cl_tiling *q, const fac_operand *in, const fac_operand *out,
                            fac_cl_call *c) {
@@ -326,8 +326,8 @@ void fac_cl_tiling_numbers(const fac_cl_tiling *q, const fac_operand *in, const 
 void fac_cl_tiling_range(const fac_cl_tiling *q, fac_cl_call *c) {
     const int64_t H = q->grad_x ? q->h.in : q->h.out;
     const int64_t W = q->grad_x ? q->w.in : q->w.out;
-    const int64_t wide = parts(parts(W, q->columns), q->across);
-    const int64_t high = parts(H, (q->down_rows ? q->down_rows : q->rows) * q->down);
+    const int64_t wide = fac_gpu_parts(fac_gpu_parts(W, q->columns), q->across);
+    const int64_t high = fac_gpu_parts(H, (q->down_rows ? q->down_rows : q->rows) * q->down);
     c->range =
         (fac_cl_range){ 3,
                         { (size_t)(blocks_of(q) * wide * q->group), (size_t)high, (size_t)q->N },

@@ -6,6 +6,7 @@
  * like that of a pairwise one. */
 #include <math.h>
 #include <string.h>
+#include "backends/problem.h"
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/reduce/fold.h"
 #include "opencl_solvers.h"
@@ -14,7 +15,6 @@
 #include "cl_team.h"
 #include "op_list.h"
 #include "ops/order.h"
-#include "ops/reduce.h"
 
 enum { MOST_AHEAD = 8, SECTOR = 32 }; /* SECTOR: bytes of memory that come together */
 
@@ -32,23 +32,13 @@ static const char *fold_of(const fac_node *n) {
     return NULL;
 }
 
-/* Which axes vanish: bit k for axis k.  sum_like says it by its shapes, the others in an input. */
-static bool axes_of(const fac_problem *p, unsigned *mask) {
-    if (!FAC_IS(p->node, sum_like)) return fac_reduce_axes(p->node, mask);
-    const fac_dims *x = &p->in[0].type.dims, *y = &p->out[0].type.dims;
-    *mask = 0;
-    for (int k = 0, lead = x->n - y->n; k < x->n; k++)
-        if (k < lead || (y->d[k - lead] == 1 && x->d[k] != 1)) *mask |= 1u << k;
-    return true;
-}
-
 static bool fold_problem(const fac_opencl *o, const fac_problem *p, fac_cl_fold *f) {
     const fac_operand *x = &p->in[0], *y = &p->out[0];
     const bool like = FAC_IS(p->node, sum_like);
     unsigned mask;
     int next = 0;
     *f = (fac_cl_fold){ .parts = 1 };
-    if (!axes_of(p, &mask)) return false;
+    if (!fac_problem_axes(p, &mask)) return false;
     for (int k = 0; k < x->type.dims.n; k++) {
         const bool reduced = mask >> k & 1;
         const int to = like                               ? k - (x->type.dims.n - y->type.dims.n)

@@ -117,7 +117,6 @@ static inline int fac_nv_mask_rows(const fac_nv_attention *a) {
     return a->mask.row ? FAC_NV_SLAB : 1;
 }
 
-static inline int64_t fac_nv_up(int64_t n, int64_t to) { return (n + to - 1) / to; }
 /* Bytes of a number that the units multiply; rows of a tile of images that gradients read. */
 static inline bool fac_nv_tf32(const fac_nv_attention *a) {
     return a->mode == FAC_NV_TF32 || a->mode == FAC_NV_3XTF32;

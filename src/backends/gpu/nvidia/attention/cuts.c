@@ -20,13 +20,13 @@ fac_nv_attention_cut fac_nv_attention_cut_of(const fac_nv_attention *a,
 double fac_nv_attention_seconds(const fac_gpu_limits *l, const fac_nv_attention *a,
                                 const fac_nv_attention_cut *cut, size_t work) {
     const fac_nv_attention_speed *s = &fac_nv_attention_speeds;
-    const int64_t tiles = a->B * a->H * fac_nv_up(a->Q, 64 * cut->groups);
-    const double keys = (double)(fac_nv_up(a->T, cut->block) * cut->block);
+    const int64_t tiles = a->B * a->H * fac_gpu_parts(a->Q, 64 * cut->groups);
+    const double keys = (double)(fac_gpu_parts(a->T, cut->block) * cut->block);
     const double scores = 64 * cut->groups * (a->causal ? (keys + cut->block) / 2 : keys);
     const double unit = s->share * fac_nv_rate(l, a->mode) / l->units;
     double turn = s->tile + scores * (a->d + a->e) / unit;
     if (a->mask.type != FAC_NONE) turn += s->masked * scores;
-    const double all = s->begin + (double)fac_nv_up(tiles, l->units) * turn;
+    const double all = s->begin + (double)fac_gpu_parts(tiles, l->units) * turn;
     return a->maps ? all : all + 2 * s->pack + (double)work / fac_nv_speeds.attention_memory;
 }
 
@@ -35,12 +35,12 @@ int64_t fac_nv_images_pieces(const fac_nv_attention *a, const fac_nv_images *m) 
     const int parts = a->mode == FAC_NV_3XTF32 ? 2 : 1;
     return 8 * parts *
            (m->transposed ? (int64_t)m->wide * (m->tile / panel)
-                          : (int64_t)m->tile * fac_nv_up(m->wide, panel));
+                          : (int64_t)m->tile * fac_gpu_parts(m->wide, panel));
 }
 
 fac_nv_images fac_nv_images_of(const fac_nv_attention *a, const fac_nv_heads *from, int tile,
                                int64_t tiles, bool transposed, size_t *work) {
-    fac_nv_images m = { *from, tile, (int)fac_nv_up(from->size, 16) * 16, tiles, transposed,
+    fac_nv_images m = { *from, tile, (int)fac_gpu_parts(from->size, 16) * 16, tiles, transposed,
                         *work, 0 };
     m.bytes = (size_t)(a->B * from->heads) * (size_t)(tiles * fac_nv_images_pieces(a, &m)) * 16;
     *work += m.bytes;

@@ -70,8 +70,8 @@ bool fac_nv_attention_read(fac_problem *p, int mask, fac_operand *y, int maps,
     a->G = a->k.heads;
     a->T = a->k.rows;
     a->E = a->v.size;
-    a->d = (int)fac_nv_up(a->D, 16) * 16;
-    a->e = (int)fac_nv_up(a->E, 16) * 16;
+    a->d = (int)fac_gpu_parts(a->D, 16) * 16;
+    a->e = (int)fac_gpu_parts(a->E, 16) * 16;
     if (a->B < 1 || a->H < 1 || a->G < 1 || a->Q < 1 || a->T < 1 || a->D < 1 || a->E < 1)
         return false;
     if (a->D > WIDEST || a->E > WIDEST) return false;

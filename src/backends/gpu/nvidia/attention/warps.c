@@ -13,12 +13,12 @@ static int row_bytes(const fac_nv_attention *a, int wide) {
 /* As many as there can be while all units have groups, since each group brings the keys; of these,
  * as few as possible without queries. */
 static int warps_of(const fac_nv_attention *a, int units) {
-    const int64_t slabs = fac_nv_up(a->Q, FAC_NV_SLAB), each = a->B * a->H * slabs / units;
+    const int64_t slabs = fac_gpu_parts(a->Q, FAC_NV_SLAB), each = a->B * a->H * slabs / units;
     const int most = each > MOST_WARPS ? MOST_WARPS : (int)each;
     int best = most > 2 ? most : 2;
     if (slabs <= best) return (int)slabs;
     for (int w = best - 1; w > best / 2; w--)
-        if (fac_nv_up(slabs, w) * w < fac_nv_up(slabs, best) * best) best = w;
+        if (fac_gpu_parts(slabs, w) * w < fac_gpu_parts(slabs, best) * best) best = w;
     return best;
 }
 
@@ -40,7 +40,7 @@ bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_
                                    fac_nv_attention_warps_cut *cut) {
     enum { LONGEST = 64, SHORTER = 32, MOST_STAGES = 4, AIM = 72 * KIB };
     const bool split = a->mode == FAC_NV_3XTF32;
-    const int64_t keys = fac_nv_up(a->T, FAC_NV_SLAB) * FAC_NV_SLAB;
+    const int64_t keys = fac_gpu_parts(a->T, FAC_NV_SLAB) * FAC_NV_SLAB;
     const int most = split || a->e > 96 ? SHORTER : LONGEST;
     cut->warps = variant ? variant : warps_of(a, units);
     cut->registers = a->d + a->e <= 128 ? 128 : 168;
@@ -48,7 +48,7 @@ bool fac_nv_attention_warps_cut_of(const fac_nv_attention *a, int variant, size_
     cut->keep_q = !split && a->d * fac_nv_number(a) <= 128;
     cut->block = keys < most ? (int)keys : most;
     for (; cut->block >= FAC_NV_SLAB; cut->block = cut->block / 2 / FAC_NV_SLAB * FAC_NV_SLAB) {
-        const int64_t blocks = fac_nv_up(a->T, cut->block);
+        const int64_t blocks = fac_gpu_parts(a->T, cut->block);
         const size_t stage = bytes_of_block(a, cut);
         const size_t least = bytes_of_queries(a, cut), aim = local < AIM ? local : AIM;
         cut->stages = blocks < 2 ? 1 : 2;
@@ -67,8 +67,8 @@ double fac_nv_attention_warps_seconds(const fac_mma_unit *u, const fac_nv_attent
                                       const fac_nv_attention_warps_cut *cut) {
     const fac_nv_attention_speed *s = &fac_nv_attention_speeds;
     const int units = u->units, room = fac_mma_room(u, 32 * cut->warps, cut->local, cut->registers);
-    const double groups = (double)(a->B * a->H * fac_nv_up(a->Q, FAC_NV_SLAB * cut->warps));
-    const double keys = (double)fac_nv_up(a->T, FAC_NV_SLAB),
+    const double groups = (double)(a->B * a->H * fac_gpu_parts(a->Q, FAC_NV_SLAB * cut->warps));
+    const double keys = (double)fac_gpu_parts(a->T, FAC_NV_SLAB),
                  seen = a->causal ? (keys + 1) / 2 : keys;
     const double rounds = groups / (units * (room > 1 ? room : 1));
     const double macs = groups * cut->warps * seen * (FAC_NV_SLAB * FAC_NV_SLAB * (a->d + a->e));

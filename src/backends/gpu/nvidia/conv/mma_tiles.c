@@ -101,8 +101,8 @@ static bool fits(const fac_mma_unit *u, const fac_nv_conv *c, const cut *k, fac_
                                                                              : FAC_NV_IN_ORDER };
     if (is_float(c) && fac_nv_is_half(c->mode))
         t->k.terms = least; /* rows of pixels are twice as long */
-    if (!c->few && fac_nv_parts(c->channels, least) * least <
-                       fac_nv_parts(c->channels, t->k.terms) * t->k.terms)
+    if (!c->few && fac_gpu_parts(c->channels, least) * least <
+                       fac_gpu_parts(c->channels, t->k.terms) * t->k.terms)
         t->k.terms = least;
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
     const size_t fixed = c->few ? sizeof(int32_t[4]) * TAPS_FEW : 0;
@@ -121,9 +121,9 @@ static double estimate(const fac_mma_unit *u, const fac_nv_conv *c, const fac_nv
     const fac_mma_tile m = fac_mma_conv_tile(c, t);
     const int k_tiles = fac_nv_k_tiles(c, &t->k, f);
     const double tiles =
-        (double)fac_nv_parts(f->pixels, m.rows) * fac_nv_row_tiles(c, &t->k) * c->groups;
+        (double)fac_gpu_parts(f->pixels, m.rows) * fac_nv_row_tiles(c, &t->k) * c->groups;
     const double units = u->units;
-    const double each_k = (double)fac_nv_parts(k_tiles, splits),
+    const double each_k = (double)fac_gpu_parts(k_tiles, splits),
                  count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
     const double full = ceil(count / units), at_once = full < t->at_once ? full : t->at_once;
     const double warps = at_once * fac_mma_items(&m) / 32, busy = warps >= 8   ? 1
@@ -174,8 +174,8 @@ static void consider(const fac_mma_unit *u, const fac_nv_conv *c, const cut *k, 
             const fac_nv_phase f = fac_nv_phase_of(c, i);
             if (f.pixels) t.seconds += estimate(u, c, &f, splits, &t);
         }
-        t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
-        t.splits = k_tiles ? (int)fac_nv_parts(k_tiles, t.each_k) : 1;
+        t.each_k = k_tiles ? (int)fac_gpu_parts(k_tiles, splits) : 1;
+        t.splits = k_tiles ? (int)fac_gpu_parts(k_tiles, t.each_k) : 1;
         if (!best->c.columns || t.seconds < best->seconds) *best = t;
     }
 }

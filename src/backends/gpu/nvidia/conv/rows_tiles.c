@@ -106,12 +106,12 @@ static double estimate(const fac_gpu_limits *l, const fac_nv_conv *c, const fac_
     const bool tf32 = c->mode == FAC_NV_TF32;
     const fac_nv_tile_speed *of = tf32 ? &fac_nv_tile_tf32 : &fac_nv_tile_others;
     const int rows = 64 * t->c.teams, k_tiles = fac_nv_k_tiles(c, &t->k, f), room = room_for(t, c);
-    const double tiles =
-                     (double)fac_nv_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) * c->groups,
+    const double tiles = (double)fac_gpu_parts(f->pixels, rows) * fac_nv_row_tiles(c, &t->k) *
+                         c->groups,
                  units = l->units;
-    const double each_k = (double)fac_nv_parts(k_tiles, splits),
+    const double each_k = (double)fac_gpu_parts(k_tiles, splits),
                  count = tiles * (k_tiles ? ceil(k_tiles / each_k) : 1);
-    const double full = (double)fac_nv_parts((int64_t)count, (int64_t)units),
+    const double full = (double)fac_gpu_parts((int64_t)count, (int64_t)units),
                  at_once = full < room ? full : room;
     const double teams = at_once * t->c.teams, busy = teams >= 4   ? 1
                                                       : teams >= 3 ? of->three
@@ -150,8 +150,8 @@ static bool fits(const fac_nv_conv *c, const fac_nv_conv_cut *k, fac_nv_tile *t)
     if (c->r.dtype != FAC_F32) t->k.order = FAC_NV_BY_EIGHTS;
     if (c->r.dtype == FAC_F32 && fac_nv_is_half(c->mode))
         t->k.terms = 32; /* more would not fit the registers */
-    if (fac_nv_parts(c->channels, least) * least <
-        fac_nv_parts(c->channels, t->k.terms) * t->k.terms)
+    if (fac_gpu_parts(c->channels, least) * least <
+        fac_gpu_parts(c->channels, t->k.terms) * t->k.terms)
         t->k.terms = least;
     return t->c.stages * fac_nv_tile_bytes(&t->k) + 2048 <= LOCAL_BYTES;
 }
@@ -186,8 +186,8 @@ static void consider(const fac_gpu_limits *l, const fac_nv_conv *c, const fac_nv
             if (f.pixels) seconds += estimate(l, c, &f, splits, &t);
         }
         t.seconds = seconds;
-        t.each_k = k_tiles ? (int)fac_nv_parts(k_tiles, splits) : 1;
-        t.splits = k_tiles ? (int)fac_nv_parts(k_tiles, t.each_k) : 1;
+        t.each_k = k_tiles ? (int)fac_gpu_parts(k_tiles, splits) : 1;
+        t.splits = k_tiles ? (int)fac_gpu_parts(k_tiles, t.each_k) : 1;
         if (c->mode == FAC_NV_3XTF32)
             t.k.run = t.promote ? FAC_NV_PROMOTE_TERMS : t.each_k * t.k.terms;
         if (!best->c.columns || t.seconds < best->seconds) *best = t;
@@ -206,6 +206,6 @@ bool fac_nv_tile_choose(const fac_gpu_limits *l, const fac_nv_conv *c, int varia
 size_t fac_nv_tile_work(const fac_nv_conv *c, const fac_nv_tile *t) {
     const fac_nv_phase f = fac_nv_phase_of(c, 0);
     const int64_t rows = fac_nv_tile_rows(t),
-                  tiles = fac_nv_parts(f.pixels, rows) * c->groups * fac_nv_row_tiles(c, &t->k);
+                  tiles = fac_gpu_parts(f.pixels, rows) * c->groups * fac_nv_row_tiles(c, &t->k);
     return t->splits < 2 ? 0 : (size_t)(tiles * t->splits * rows * t->c.columns) * sizeof(float);
 }

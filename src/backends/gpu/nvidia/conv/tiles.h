@@ -36,7 +36,6 @@ int fac_nv_tile_variants(const fac_nv_conv *c);
 /* The best by estimates, or the variant asked for (from 1); false: none. */
 bool fac_nv_tile_choose(const fac_gpu_limits *l, const fac_nv_conv *c, int variant, fac_nv_tile *t);
 size_t fac_nv_tile_work(const fac_nv_conv *c, const fac_nv_tile *t); /* bytes, for parts of sums */
-static inline int64_t fac_nv_parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 /* ---- mma_tiles.c ---- */
 

@@ -72,9 +72,9 @@ static double estimate(const fac_gpu_limits *l, const fac_nv_conv *c, const fac_
     const int k_tiles = fac_nv_k_tiles(c, &t->k, f),
               row = t->k.terms * (c->r.dtype == FAC_F32 ? 4 : 2);
     const double groups =
-        (double)fac_nv_parts(f->pixels, t->rows) * fac_nv_row_tiles(c, &t->k) * c->groups;
+        (double)fac_gpu_parts(f->pixels, t->rows) * fac_nv_row_tiles(c, &t->k) * c->groups;
     const double each = ceil(groups / l->units),
-                 waits = ceil((double)fac_nv_parts(k_tiles, t->warps) / t->depth);
+                 waits = ceil((double)fac_gpu_parts(k_tiles, t->warps) / t->depth);
     const int by_registers = 65536 / (32 * t->warps * registers_of(c, t, row)),
               by_warps = 64 / t->warps;
     const double turns = ceil(each / (by_registers < by_warps ? by_registers : by_warps));

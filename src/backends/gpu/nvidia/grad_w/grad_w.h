@@ -29,6 +29,8 @@ typedef struct fac_nv_grad_w {
     int maps; /* of 16 bits, with a row for each pixel: tensor maps of this kind bring them; else 0
                */
 } fac_nv_grad_w;
+/* Its numbers have 16 bits. */
+static inline bool fac_nv_grad_w_halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
 
 /* How the sum is cut.  taps: the kernel for 3 x 3 taps of stride 1, whose tiles are 64 x (9 taps of
  * `chunk` channels); of few channels, tiles of (64 for each of `columns` warp groups) x 64, whose

@@ -7,9 +7,7 @@
 
 enum { AGAIN = 32, BLOCK = 64 };
 
-static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static bool split(const fac_nv_grad_w *q) { return q->mode == FAC_NV_3XTF32; }
-static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
 
 /* ---- kinds of cuts ---- */
 
@@ -39,18 +37,18 @@ static bool cut_taps(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     c->broad = positions(g, 2);
     c->chunk = split(q) ? 32 : 64;
     c->stages = 4;
-    c->lead = parts(2 * (g->dilation[1] * c->broad + g->dilation[2]), BLOCK);
+    c->lead = fac_gpu_parts(2 * (g->dilation[1] * c->broad + g->dilation[2]), BLOCK);
     c->ring = BLOCK * (c->lead + c->stages);
     const int64_t both = split(q) ? 2 : 1;
     const int64_t room =
         FAC_NV_GRAD_W_LOCAL - both * (c->stages * BLOCK * 128 + (c->ring + AGAIN) * c->chunk * 2);
-    c->ahead = halves(q)
+    c->ahead = fac_nv_grad_w_halves(q)
                    ? 1
                    : (int)(room / (BLOCK * 4 * (64 + c->chunk))); /* blocks of f32 as they come */
     if (room < 0 || c->ahead < 1) return false;
     if (c->ahead > 4) c->ahead = 4;
-    c->tiles_m = parts(q->K, 64);
-    c->tiles_n = parts(q->C, c->chunk);
+    c->tiles_m = fac_gpu_parts(q->K, 64);
+    c->tiles_n = fac_gpu_parts(q->C, c->chunk);
     return true;
 }
 
@@ -60,7 +58,7 @@ int fac_nv_grad_w_stage(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {
 
 static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const fac_conv_geom *g = &q->g;
-    const int64_t seen = g->R * g->S * parts(q->C, 64), rows = parts(q->K, 64);
+    const int64_t seen = g->R * g->S * fac_gpu_parts(q->C, 64), rows = fac_gpu_parts(q->K, 64);
     const int across = c->columns / 64, chunks = 2 + across;
     if (split(q) && across > 2) return false;
     c->maps = q->maps;
@@ -69,13 +67,13 @@ static bool cut_tiles(const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     c->broad = g->Q;
     c->chunk = 64;
     const int stage = fac_nv_grad_w_stage(q, c), chunk = BLOCK * 64 * 4; /* as it comes, of f32 */
-    c->stages = (FAC_NV_GRAD_W_LOCAL - (halves(q) ? 0 : 5 * chunk)) / stage;
-    const int most = halves(q) ? 8 : 4;
+    c->stages = (FAC_NV_GRAD_W_LOCAL - (fac_nv_grad_w_halves(q) ? 0 : 5 * chunk)) / stage;
+    const int most = fac_nv_grad_w_halves(q) ? 8 : 4;
     if (c->stages > most) c->stages = most;
-    c->ahead = halves(q) ? chunks : (FAC_NV_GRAD_W_LOCAL - c->stages * stage) / chunk;
+    c->ahead = fac_nv_grad_w_halves(q) ? chunks : (FAC_NV_GRAD_W_LOCAL - c->stages * stage) / chunk;
     if (c->ahead > 8) c->ahead = 8;
-    c->tiles_m = parts(c->transposed ? seen : rows, 2);
-    c->tiles_n = parts(c->transposed ? rows : seen, across);
+    c->tiles_m = fac_gpu_parts(c->transposed ? seen : rows, 2);
+    c->tiles_n = fac_gpu_parts(c->transposed ? rows : seen, across);
     return true;
 }
 
@@ -94,7 +92,8 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
  * apart, so that the registers of a warp come from different ones. */
 static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
     const fac_conv_geom *g = &q->g;
-    const int64_t groups = parts(q->C * g->R * g->S, 64), wide = parts(g->Q, 16) * 16;
+    const int64_t groups = fac_gpu_parts(q->C * g->R * g->S, 64),
+                  wide = fac_gpu_parts(g->Q, 16) * 16;
     const int shape = kind % SHAPES, rooms = kind < SHAPES ? 2 : 1, warps = 8 * rooms;
     double least = 0;
     if (kind >= 2 * SHAPES || (rooms == 2 && split(q))) return false;
@@ -102,23 +101,26 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
     c->few = true;
     c->chunk = 64;
     c->fillers = 32 * warps;
-    c->tiles_m = parts(groups, 3);
-    c->columns = (int)parts(groups, c->tiles_m);
-    c->tiles_n = parts(q->K, 64);
+    c->tiles_m = fac_gpu_parts(groups, 3);
+    c->columns = (int)fac_gpu_parts(groups, c->tiles_m);
+    c->tiles_n = fac_gpu_parts(q->K, 64);
     for (int64_t segment = shortest; segment <= shapes[shape].pixels; segment += 16)
         for (int64_t band = 1; band * segment <= shapes[shape].pixels; band++) {
             const int64_t lines =
                 ((band - 1) * g->stride[1] + (g->R - 1) * g->dilation[1] + 1) * q->C;
             const int64_t loads =
-                parts((segment - 1) * g->stride[2] + (g->S - 1) * g->dilation[2] + 1, 32);
-            const int64_t need = parts(parts(loads * 32, g->stride[2]) + 1, 2),
-                          line = parts(need - 5, 32) * 32 + 5;
-            const int64_t pixels = band * segment, words = halves(q) ? 4 : 8;
-            const int64_t held = parts(lines, warps) * loads + parts(pixels, 4 * warps) * words;
+                fac_gpu_parts((segment - 1) * g->stride[2] + (g->S - 1) * g->dilation[2] + 1, 32);
+            const int64_t need = fac_gpu_parts(fac_gpu_parts(loads * 32, g->stride[2]) + 1, 2),
+                          line = fac_gpu_parts(need - 5, 32) * 32 + 5;
+            const int64_t pixels = band * segment, words = fac_nv_grad_w_halves(q) ? 4 : 8;
+            const int64_t held =
+                fac_gpu_parts(lines, warps) * loads + fac_gpu_parts(pixels, 4 * warps) * words;
             const int64_t bytes =
-                parts((pixels * 128 + lines * g->stride[2] * line * 8) * (split(q) ? 2 : 1), 1024) *
+                fac_gpu_parts((pixels * 128 + lines * g->stride[2] * line * 8) * (split(q) ? 2 : 1),
+                              1024) *
                 1024;
-            const int64_t bands = parts(g->P, band), segments = parts(g->Q, segment);
+            const int64_t bands = fac_gpu_parts(g->P, band),
+                          segments = fac_gpu_parts(g->Q, segment);
             const double cost =
                 (double)(bands * segments) * (double)(pixels * 64 + lines * loads * 64 + 1500);
             if (held > ROOM[rooms][c->columns] || FAC_NV_GRAD_W_LOCAL / bytes < 2 ||
@@ -138,7 +140,7 @@ static bool cut_few(const fac_nv_grad_w *q, int kind, fac_nv_grad_w_cut *c) {
 
 static void price(const fac_gpu_limits *l, const fac_nv_grad_w *q, fac_nv_grad_w_cut *c) {
     const fac_nv_grad_w_speed *v = &fac_nv_grad_w_speeds;
-    const double units = l->units, element = halves(q) ? 2 : 4;
+    const double units = l->units, element = fac_nv_grad_w_halves(q) ? 2 : 4;
     const double steps =
         (double)c->each * (c->few ? (double)(c->band * c->segment) / BLOCK : 1.0 / BLOCK);
     double macs = (c->few ? 64.0 * 64 : 128.0) * c->columns;
@@ -148,18 +150,18 @@ static void price(const fac_gpu_limits *l, const fac_nv_grad_w *q, fac_nv_grad_w
                                    : 128 + c->columns;
     const double loads = BLOCK * element * across;
     const double rate = fac_nv_rate(l, FAC_NV_BF16) / units *
-                        (split(q)    ? v->split / 3
-                         : halves(q) ? v->as_they_are
-                                     : v->rounded);
-    const double unit_loads = c->taps || c->few  ? v->taps
-                              : c->maps          ? v->tiles
-                              : c->columns == 64 ? v->narrow
-                              : halves(q)        ? v->halves
-                                                 : v->tiles;
+                        (split(q)                  ? v->split / 3
+                         : fac_nv_grad_w_halves(q) ? v->as_they_are
+                                                   : v->rounded);
+    const double unit_loads = c->taps || c->few         ? v->taps
+                              : c->maps                 ? v->tiles
+                              : c->columns == 64        ? v->narrow
+                              : fac_nv_grad_w_halves(q) ? v->halves
+                                                        : v->tiles;
     const double multiply = macs * BLOCK / rate, load = loads / unit_loads;
     const double last = c->taps || c->few ? v->end : 128.0 * 4 * c->columns / v->end_bytes;
     const int64_t groups = c->tiles_m * c->tiles_n * q->g.groups * c->splits;
-    const double waves = (double)parts(groups, l->units);
+    const double waves = (double)fac_gpu_parts(groups, l->units);
     const double each = multiply > load ? multiply : load,
                  pixels = (double)q->g.N * (double)(q->g.P * q->g.Q);
     const double all = (double)q->g.N * (double)(q->g.H * q->g.W),
@@ -182,18 +184,19 @@ static bool cut(const fac_gpu_limits *l, const fac_nv_grad_w *q, int kind, int r
     c->transposed = kinds[kind].transposed;
     c->fillers = kinds[kind].fillers;
     if (q->few) c->taps = c->transposed = false;
-    if (q->few ? rounds > 1 : c->fillers > 128 && (halves(q) || split(q))) return false;
+    if (q->few ? rounds > 1 : c->fillers > 128 && (fac_nv_grad_w_halves(q) || split(q)))
+        return false;
     if (q->few && !cut_few(q, kind, c)) return false;
     if (!q->few && !(c->taps ? cut_taps(q, c) : cut_tiles(q, c))) return false;
     const int64_t block = q->few ? 1 : BLOCK;
     c->positions = q->g.N * c->tall * (q->few ? 1 : c->broad);
     if (c->positions >= INT32_MAX / 2) return false;
     const int64_t tiles = c->tiles_m * c->tiles_n * q->g.groups,
-                  most = parts(c->positions, 4 * block);
+                  most = fac_gpu_parts(c->positions, 4 * block);
     int64_t splits = rounds * (int64_t)l->units / tiles;
     splits = fac_clamp(splits, 1, most);
-    c->each = parts(parts(c->positions, splits), block) * block;
-    c->splits = parts(c->positions, c->each);
+    c->each = fac_gpu_parts(fac_gpu_parts(c->positions, splits), block) * block;
+    c->splits = fac_gpu_parts(c->positions, c->each);
     /* a tile of one tap of several writes far apart: worth a launch of its own when a group would
      * have much of it */
     const bool alone = c->splits == 1, far = !c->taps && !c->few && q->g.R * q->g.S > 1;
@@ -233,7 +236,7 @@ int64_t fac_nv_grad_w_block(const fac_nv_grad_w_cut *c, int64_t taps) {
 }
 
 int64_t fac_nv_grad_w_pitch(const fac_nv_grad_w *q) {
-    return q->few ? parts(q->C * q->g.R * q->g.S, 4) * 4 : q->C;
+    return q->few ? fac_gpu_parts(q->C * q->g.R * q->g.S, 4) * 4 : q->C;
 }
 
 size_t fac_nv_grad_w_maps_bytes(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c) {

@@ -4,9 +4,6 @@
 #include "backends/gpu/speed.h"
 #include "base/clamp.h"
 
-static int64_t parts(int64_t n, int64_t each) { return (n + each - 1) / each; }
-static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
-
 size_t fac_mma_grad_w_work(const fac_nv_grad_w *q, int64_t splits) {
     return (size_t)(splits * q->g.K * q->C * fac_nv_grad_w_taps(q)) * sizeof(float);
 }
@@ -30,7 +27,7 @@ enum { KINDS = 5, STAGES = 4 };
 
 static const fac_mma_grad_w_kind *kinds_of(const fac_nv_grad_w *q) {
     if (q->mode == FAC_NV_3XTF32) return three;
-    return halves(q) ? sixteens : floats;
+    return fac_nv_grad_w_halves(q) ? sixteens : floats;
 }
 
 int fac_mma_grad_w_variants(void) { return 2 * KINDS; }
@@ -45,30 +42,31 @@ static bool cut(const fac_gpu_limits *l, const fac_mma_unit *u, const fac_nv_gra
     const fac_mma_grad_w_kind *k = &kinds_of(q)[kind];
     const fac_conv_geom *g = &q->g;
     const int64_t pixels = g->N * g->O * g->P * g->Q, all = fac_nv_grad_w_taps(q) * q->C;
-    const size_t step = (size_t)((k->rows + k->columns) * k->pixels) * (halves(q) ? 2 : 4),
+    const size_t step = (size_t)((k->rows + k->columns) * k->pixels) *
+                        (fac_nv_grad_w_halves(q) ? 2 : 4),
                  most = u->local / step;
     *c = (fac_mma_grad_w_cut){ .k = *k,
                                .items = items_of(k),
                                .stages = most < STAGES ? (int)most : STAGES,
-                               .tiles_m = parts(q->K, k->rows),
-                               .tiles_n = parts(all, k->columns) };
+                               .tiles_m = fac_gpu_parts(q->K, k->rows),
+                               .tiles_n = fac_gpu_parts(all, k->columns) };
     if (c->stages < 2 || pixels >= INT32_MAX / 2) return false;
     const int room = fac_mma_room(u, c->items, (size_t)c->stages * step, k->registers);
     const int64_t tiles = c->tiles_m * c->tiles_n * g->groups, slots = (int64_t)l->units * room;
     if (!room) return false;
-    int64_t splits = rounds * slots / tiles, least = parts(pixels, 8 * k->pixels);
+    int64_t splits = rounds * slots / tiles, least = fac_gpu_parts(pixels, 8 * k->pixels);
     splits = fac_clamp(splits, 1, least);
-    c->each = parts(parts(pixels, splits), k->pixels) * k->pixels;
-    c->splits = parts(pixels, c->each);
+    c->each = fac_gpu_parts(fac_gpu_parts(pixels, splits), k->pixels) * k->pixels;
+    c->splits = fac_gpu_parts(pixels, c->each);
     const double busy_share = room * c->items < 256 ? fac_nv_grad_w_speeds.mma_idle : 1;
     const double rate = fac_mma_rate(u, q->mode) / (double)slots * k->share * busy_share;
     const double each = (double)k->rows * (double)k->columns * (double)k->pixels / rate;
-    const double waves = (double)parts(tiles * c->splits, slots);
+    const double waves = (double)fac_gpu_parts(tiles * c->splits, slots);
     const double busy =
         waves * ((double)(c->each / k->pixels) * each + fac_nv_grad_w_speeds.mma_wave);
     const double read =
         (double)(g->N * g->D * g->H * g->W) * (double)g->C + (double)pixels * (double)g->K;
-    const double images = (halves(q) ? 2.0 : 4.0) * read;
+    const double images = (fac_nv_grad_w_halves(q) ? 2.0 : 4.0) * read;
     const double memory = images / (fac_nv_grad_w_speeds.mma_memory * fac_gpu_bandwidth(l));
     c->seconds = fac_nv_grad_w_speeds.launch + (busy > memory ? busy : memory) +
                  (double)fac_mma_grad_w_work(q, c->splits) / fac_gpu_bandwidth(l);

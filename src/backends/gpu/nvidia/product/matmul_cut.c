@@ -41,7 +41,6 @@ static cuts cuts_of(const fac_nv_matmul *m) {
     return (cuts){ single, owned, COUNT(single), COUNT(owned) };
 }
 
-static int64_t parts_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
 static size_t aligned(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
 /* ---- operands ---- */
@@ -108,7 +107,7 @@ static void settle(const fac_nv_matmul *m, bool before_run, int tile, fac_nv_sid
               : m->mode == FAC_NV_TF32 ? FAC_NV_ROUNDED
               : columns && !m->mma     ? FAC_NV_SPLIT
                                        : FAC_NV_FLOATS;
-    s->blocks = parts_of(s->rows, tile);
+    s->blocks = fac_gpu_parts(s->rows, tile);
     int64_t count = 1;
     for (int k = 0; k < FAC_GPU_BATCH; k++) count *= s->size[k];
     s->matrix = (size_t)(s->blocks * m->k_tiles * tile) * 128 * (s->make == FAC_NV_SPLIT ? 2 : 1);
@@ -193,9 +192,10 @@ static double product_seconds(unsigned units, fac_nv_matmul *m) {
     double best = 0;
     const int64_t most = m->own ? 1 : PARTS;
     for (int64_t parts = 1; parts <= most && (parts == 1 || m->k_tiles >= 4 * parts); parts++) {
-        const int64_t each = parts_of(m->k_tiles, parts), real = parts_of(m->k_tiles, each);
+        const int64_t each = fac_gpu_parts(m->k_tiles, parts),
+                      real = fac_gpu_parts(m->k_tiles, each);
         const double jobs = (double)(m->row_tiles * m->column_tiles * real) * batch,
-                     waves = (double)parts_of((int64_t)jobs, (int64_t)slots),
+                     waves = (double)fac_gpu_parts((int64_t)jobs, (int64_t)slots),
                      busy = jobs / (waves * slots);
         const double work = work_seconds(m, waves, (double)each * step, result);
         const double memory = bytes / (fac_nv_speeds.memory * (busy < 0.9 ? busy / 0.9 : 1));
@@ -214,7 +214,7 @@ static double product_seconds(unsigned units, fac_nv_matmul *m) {
 static void cut(unsigned units, const fac_nv_cut *c, const bool *before_run, fac_nv_matmul *m) {
     const fac_gpu_shape *s = &m->r.s;
     m->cut = *c;
-    m->k_tiles = parts_of(s->K, fac_nv_terms(m));
+    m->k_tiles = fac_gpu_parts(s->K, fac_nv_terms(m));
     settle(m, before_run[m->p.input], c->rows, &m->p);
     settle(m, before_run[m->q.input], c->columns, &m->q);
     m->row_tiles = m->p.blocks;

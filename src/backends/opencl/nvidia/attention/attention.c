@@ -19,7 +19,7 @@ static bool read(fac_opencl *o, fac_problem *p, plan *r) {
     if (!fac_nv_attention_forward(p, fac_nv_maps_of(o), &r->a)) return false;
     const fac_nv_attention *a = &r->a;
     const int block = (r->cut = fac_nv_attention_cut_of(a, FAC_NV_FORWARD)).block;
-    const int64_t tiles = fac_nv_up(a->T, block);
+    const int64_t tiles = fac_gpu_parts(a->T, block);
     r->work = 0;
     if (a->maps) {
         r->work = fac_nv_maps_bytes(o, MAPS);

@@ -56,8 +56,8 @@ static bool read(fac_opencl *o, fac_problem *p, plan *r) {
         r->a.chunks = r->a.chunks && r->out[k].chunks;
     }
     r->tile = fac_nv_grad_tile(a);
-    r->q_tiles = fac_nv_up(a->Q, ROWS) * (ROWS / r->tile);
-    r->k_tiles = fac_nv_up(a->T, ROWS) * (ROWS / r->tile);
+    r->q_tiles = fac_gpu_parts(a->Q, ROWS) * (ROWS / r->tile);
+    r->k_tiles = fac_gpu_parts(a->T, ROWS) * (ROWS / r->tile);
     r->work = 0;
     if (!fac_nv_heads_mapped(&r->dy)) r->a.maps = 0;
     if (!a->maps) images(r);

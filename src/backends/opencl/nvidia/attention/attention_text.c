@@ -32,7 +32,7 @@ static int registers_of(const fac_nv_attention *a, fac_nv_attention_kernel kerne
 
 void fac_nv_attention_range(const fac_opencl *o, const fac_nv_attention_cut *cut, int64_t rows,
                             int64_t heads, fac_cl_call *c) {
-    const int64_t all = fac_nv_up(rows, 64 * cut->groups) * heads, units = o->limits.units;
+    const int64_t all = fac_gpu_parts(rows, 64 * cut->groups) * heads, units = o->limits.units;
     const size_t items = (size_t)(128 * (cut->groups + 1));
     fac_cl_call_number(c, all);
     fac_cl_call_items(c, items * (size_t)(all < units ? all : units), items);
@@ -171,7 +171,8 @@ fac_status fac_nv_images_add(fac_opencl *o, const fac_problem *p, fac_cl_plan *p
     for (int k = 0; k < 4; k++) fac_cl_call_number(c, numbers[k]);
     fac_nv_heads_numbers(&m->from, c);
     const int64_t parts = a->mode == FAC_NV_3XTF32 ? 2 : 1; /* both by one item */
-    const size_t items = (size_t)fac_nv_up(fac_nv_images_pieces(a, m) / parts, PACKERS) * PACKERS;
+    const size_t items =
+        (size_t)fac_gpu_parts(fac_nv_images_pieces(a, m) / parts, PACKERS) * PACKERS;
     c->range = (fac_cl_range){ 3,
                                { items, (size_t)m->tiles, (size_t)(a->B * m->from.heads) },
                                { PACKERS, 1, 1 } };

@@ -20,7 +20,7 @@ void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attenti
                    "#define STAGES %d\n#define AHEAD %d\n",
                    a->d, a->e, cut->block, cut->warps, cut->stages, cut->ahead);
     fac_text_print(to, "#define RAGGED %d\n",
-                   a->causal || fac_nv_up(a->T, FAC_NV_SLAB) * FAC_NV_SLAB % cut->block != 0);
+                   a->causal || fac_gpu_parts(a->T, FAC_NV_SLAB) * FAC_NV_SLAB % cut->block != 0);
     if (a->mask.type != FAC_NONE) fac_text_print(to, "#define MASK_ROWS %d\n", fac_nv_mask_rows(a));
     fac_nv_attention_forms(a, to);
     if (a->q.aligned && a->k.aligned && a->v.aligned) fac_text_add(to, "#define ALIGNED\n");
@@ -35,7 +35,7 @@ void fac_nv_attention_warps_text(const fac_nv_attention *a, const fac_nv_attenti
 void fac_nv_attention_warps_numbers(const fac_nv_attention *a,
                                     const fac_nv_attention_warps_cut *cut, fac_cl_call *c) {
     const size_t items = (size_t)(32 * cut->warps);
-    const size_t tiles = (size_t)fac_nv_up(a->Q, FAC_NV_SLAB * cut->warps);
+    const size_t tiles = (size_t)fac_gpu_parts(a->Q, FAC_NV_SLAB * cut->warps);
     fac_nv_attention_numbers(a, 0, c);
     fac_cl_call_number(c, (int64_t)tiles * a->B * a->H);
     c->range = (fac_cl_range){ 3, { items * tiles, (size_t)a->H, (size_t)a->B }, { items, 1, 1 } };

@@ -1,5 +1,6 @@
 /* What the solvers of bits read of a problem, and how they cut it. */
 #include <limits.h>
+#include "backends/problem.h"
 #include "backends/opencl/nvidia/bits/bits.h"
 #include "backends/gpu/nvidia/speed.h"
 #include "op_list.h"
@@ -11,16 +12,12 @@ enum { COORDINATES = 1 << 15, TAPS = 1 << 12, LARGEST = INT_MAX / 2, CHANNELS = 
 #define LAST_ROUND 0.3
 enum { TABLE_BYTES = 64 << 20, LOCAL = 160 << 10, SMALL_LOCAL = 96 << 10, LEAST_LOCAL = 46 << 10 };
 
-static bool is_there(const fac_problem *p, int port) {
-    return port < p->nin && p->in[port].type.dtype != FAC_NONE;
-}
-
 /* Codes by whole numbers, where all planes of pixels count as often as whole numbers say. */
 static bool find_times(const fac_problem *p, fac_nv_bits *s) {
     float u[FAC_BASIS_BITS];
     int unit;
     s->times[0] = 1;
-    if (!is_there(p, FAC_CB_LIMITS) || s->y) return false;
+    if (!fac_has_in(p, FAC_CB_LIMITS) || s->y) return false;
     if (s->c.planes == 1) return true;
     const fac_value *basis = p->node->in[FAC_CB_X_BASIS];
     if (basis->leaf != FAC_CONST || !basis->tensor) return false;
@@ -35,7 +32,7 @@ static bool read(const fac_opencl *o, fac_problem *p, fac_nv_bits *s) {
     s->y_planes = 1;
     if (s->c.codes) {
         s->y = p->out[1].type.dtype != FAC_NONE;
-        if (is_there(p, FAC_CB_Y_BASIS)) s->y_planes = (int)p->in[FAC_CB_Y_BASIS].type.dims.d[0];
+        if (fac_has_in(p, FAC_CB_Y_BASIS)) s->y_planes = (int)p->in[FAC_CB_Y_BASIS].type.dims.d[0];
         s->limits = find_times(p, s);
         if (g->groups > 1 && s->c.K % FAC_WORD_BITS) return false; /* a word of two groups */
     }

@@ -39,15 +39,12 @@ fac_status fac_nv_moments_make(fac_opencl *o, const fac_nv_conv *c, const fac_nv
     return status;
 }
 
-/* The place of a span of floats, in elements. */
-static int64_t at(fac_span s) { return (int64_t)(fac_cl_at(s) / sizeof(float)); }
-
 fac_status fac_nv_moments_run(fac_opencl *o, const fac_nv_conv *c, const fac_nv_moments *m,
                               const fac_cl_kernel *k, fac_span from, const fac_span *in,
                               const fac_span *to, fac_error *err) {
     const fac_span var = c->sums ? in[FAC_NV_NORM_VAR] : to[2];
-    const sizes s = { at(from), at(to[1]),         at(to[2]),
-                      at(var),  (int32_t)m->parts, (int32_t)m->channels };
+    const sizes s = { fac_cl_floats_at(from), fac_cl_floats_at(to[1]), fac_cl_floats_at(to[2]),
+                      fac_cl_floats_at(var),  (int32_t)m->parts,       (int32_t)m->channels };
     const fac_cl_arg args[] = { fac_cl_arg_value(&s, sizeof s), fac_cl_arg_span(from),
                                 fac_cl_arg_span(to[1]), fac_cl_arg_span(to[2]),
                                 fac_cl_arg_span(var) };

@@ -121,7 +121,7 @@ bool fac_nv_rows_text(const fac_opencl *o, const fac_nv_conv *c, const fac_nv_ti
 
 static fac_status make_counters(fac_device *d, fac_nv_rows *r, fac_error *err) {
     const fac_nv_phase f = fac_nv_phase_of(&r->c, 0);
-    const size_t tiles = (size_t)(fac_nv_parts(f.pixels, fac_nv_tile_rows(&r->t)) * columns_of(r));
+    const size_t tiles = (size_t)(fac_gpu_parts(f.pixels, fac_nv_tile_rows(&r->t)) * columns_of(r));
     if (r->t.splits < 2) return FAC_OK;
     uint32_t *zeros = fac_alloc(tiles, sizeof *zeros);
     if (!zeros) return fac_raise_memory(err, "%zu counters", tiles);
@@ -216,7 +216,7 @@ static fac_status run_phase(fac_opencl *o, const fac_nv_rows *r, const fac_nv_ph
     const size_t items = (size_t)items_of(&r->c, &r->t);
     const fac_cl_range range = { 3,
                                  { items * (size_t)columns_of(r),
-                                   (size_t)fac_nv_parts(f->pixels, fac_nv_tile_rows(&r->t)),
+                                   (size_t)fac_gpu_parts(f->pixels, fac_nv_tile_rows(&r->t)),
                                    (size_t)r->t.splits },
                                  { items, 1, 1 } };
     return fac_cl_launch(o, &r->kernel, &range, n, args, err);
@@ -243,7 +243,7 @@ typedef struct plan {
 
 static fac_nv_moments moments_of(const fac_nv_conv *c) {
     const fac_nv_phase f = fac_nv_phase_of(c, 0);
-    return (fac_nv_moments){ fac_nv_parts(f.pixels, FAC_NV_PART_ROWS),
+    return (fac_nv_moments){ fac_gpu_parts(f.pixels, FAC_NV_PART_ROWS),
                              (int64_t)c->groups * c->rows };
 }
 

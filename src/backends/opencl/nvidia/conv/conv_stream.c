@@ -280,9 +280,6 @@ static void join_phases(const fac_nv_stream *q, fac_span w, sizes *s) {
     }
 }
 
-/* The place of a span of floats or counters, in elements. */
-static int64_t floats_at(fac_span s) { return (int64_t)(fac_cl_at(s) / sizeof(float)); }
-
 static fac_status run(const void *arg, fac_device *d, const fac_span *in, const fac_span *out,
                       fac_span work, fac_error *err) {
     const plan *made = arg;
@@ -323,8 +320,8 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
         if (q->maps) args[n++] = fac_cl_arg_span(work);
         if (q->kept) {
             const fac_span var = q->c.sums ? in[FAC_NV_NORM_VAR] : out[2];
-            to = (endings){ floats_at(out[1]), floats_at(out[2]), floats_at(var),
-                            floats_at(made->done) };
+            to = (endings){ fac_cl_floats_at(out[1]), fac_cl_floats_at(out[2]),
+                            fac_cl_floats_at(var), fac_cl_floats_at(made->done) };
             const fac_cl_arg more[] = { fac_cl_arg_value(&to, sizeof to), fac_cl_arg_span(out[1]),
                                         fac_cl_arg_span(out[2]), fac_cl_arg_span(var),
                                         fac_cl_arg_span(made->done) };

@@ -190,8 +190,6 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
     return fac_nv_pack_points(fac_opencl_of(d), &q->c, &q->r.c, &q->r.t.k, &q->pack, from, to, err);
 }
 
-static int64_t floats_at(fac_span s) { return (int64_t)(fac_cl_at(s) / sizeof(float)); }
-
 static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t images,
                             const fac_span *in, fac_span out, fac_span work, fac_error *err) {
     const fac_nv_conv *c = &q->c;
@@ -202,8 +200,8 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
     const int64_t count = images * q->down * q->across;
     const fac_span V = work, M = { work.memory, work.at + q->v },
                    parts = { work.memory, work.at + q->v + q->m };
-    tiles s = { .x = c->x.at + floats_at(in[0]),
-                .v = floats_at(V),
+    tiles s = { .x = c->x.at + fac_cl_floats_at(in[0]),
+                .v = fac_cl_floats_at(V),
                 .image = c->x.image,
                 .row = c->x.row,
                 .column = c->x.column,
@@ -221,7 +219,7 @@ static fac_status run_slice(const plan *q, fac_opencl *o, int64_t first, int64_t
                                 fac_cl_arg_span(V) };
     FAC_TRY(fac_cl_launch(o, &q->input, &fill, 3, seen, err));
     FAC_TRY(fac_nv_rows_run(o, &q->r, count, V, in[1], M, NULL, parts, err));
-    s.v = floats_at(M);
+    s.v = fac_cl_floats_at(M);
     s.height = (int32_t)to[1];
     s.width = (int32_t)to[2];
     s.channels = (int32_t)rows_of(c);

@@ -13,7 +13,6 @@
 enum { PROMOTE = 4 };
 
 static bool split(const fac_nv_grad_w *q) { return q->mode == FAC_NV_3XTF32; }
-static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
 
 /* What 65,536 registers allow a group of so many items. */
 const char *fac_nv_grad_w_options(const fac_nv_grad_w_cut *c) {
@@ -44,7 +43,7 @@ static void result_text(const fac_nv_grad_w *q, fac_text *to) {
     static const char *const store[] = { "p[i] = (v)", "fac_store_bf16(p, i, v)",
                                          "fac_store_f16(p, i, v)" };
     fac_text_print(to, "#define RESULT %s\n#define STORE(p, i, v) %s\n",
-                   halves(q) ? "ushort" : "float",
+                   fac_nv_grad_w_halves(q) ? "ushort" : "float",
                    store[q->dtype == FAC_BF16  ? 1
                          : q->dtype == FAC_F16 ? 2
                                                : 0]);
@@ -60,10 +59,11 @@ void fac_nv_grad_w_text(const fac_nv_grad_w *q, const fac_nv_grad_w_cut *c, fac_
                       (c->few ? FAC_NV_A_REGISTERS : FAC_NV_A_TRANSPOSED) | FAC_NV_B_TRANSPOSED);
     fac_text_print(to, "#define MULTIPLY wgmma_%s_n%d_%s_tb\n#define PACK nv_pack_%s\n", type, n,
                    c->few ? "rs" : "ss_ta", type);
-    fac_text_print(to, "#define MEM %s\n#define TERMS %d\n", halves(q) ? "ushort" : "float",
-                   split(q) ? 3 : 1);
-    if (halves(q)) fac_text_add(to, "#define HALVES\n");
-    if (!halves(q) && !bf16) fac_text_add(to, "#define SCALED\n");
+    const bool halves = fac_nv_grad_w_halves(q);
+    fac_text_print(to, "#define MEM %s\n", halves ? "ushort" : "float");
+    fac_text_print(to, "#define TERMS %d\n", split(q) ? 3 : 1);
+    if (halves) fac_text_add(to, "#define HALVES\n");
+    if (!halves && !bf16) fac_text_add(to, "#define SCALED\n");
     fac_text_print(to, "#define STAGES %d\n#define PROMOTE %d\n#define SUMMED %d\n", c->stages,
                    PROMOTE, n / 2);
     fac_text_print(

@@ -13,15 +13,13 @@
 
 enum { VERSION = 1 };
 
-static bool halves(const fac_nv_grad_w *q) { return q->dtype != FAC_F32; }
-
 void fac_mma_grad_w_text(const fac_nv_grad_w *q, const fac_mma_grad_w_cut *c, fac_text *to) {
     int kind = 0;
     if (q->mode == FAC_NV_BF16) kind = 1;
     if (q->mode == FAC_NV_F16) kind = 2;
     fac_text_add(to, fac_kernel_nv_common);
     fac_text_print(to, "#define MEM %s\n#define HALVES %d\n#define KIND %d\n",
-                   halves(q) ? "ushort" : "float", halves(q), kind);
+                   fac_nv_grad_w_halves(q) ? "ushort" : "float", fac_nv_grad_w_halves(q), kind);
     if (q->mode == FAC_NV_3XTF32) fac_text_add(to, "#define SPLIT3\n");
     if (q->g.rank > 2) fac_text_add(to, "#define DEEP\n");
     fac_text_print(to, "#define BM %d\n#define BN %d\n#define WM %d\n#define WN %d\n", c->k.rows,
