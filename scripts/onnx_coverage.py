@@ -193,12 +193,13 @@ def main():
             for name, path in models(folder):
                 for op in operators(path):
                     by_op[op].append(name)
+        newer = fresh(a.binary, dict(folders).get(OWN), by_op) if a.opencl_from else {}
     if a.check:
         return check(a.check, results, totals)
     page = page_of(a.binary, totals, ways, results, by_op)
     if a.opencl_from:
-        had = columns(open(a.opencl_from).read())
-        page = with_column(page, {**had, **fresh(a.binary, dict(folders).get(OWN), by_op)})
+        earlier = open(a.opencl_from).read()
+        page = with_column(page, {**columns(earlier), **newer}, failures(earlier))
     if a.output:
         with open(a.output, "w") as f:
             f.write(page)
@@ -233,13 +234,18 @@ def fresh(binary, folder, by_op):
     return {**own, OWN: str(sum(c["result"] == "passed" for c in found.values()))} if folder else {}
 
 
-def with_column(page, had):
-    """The page with the column OpenCL of an earlier one, and of runs since."""
+def failures(page):
+    return re.findall(r"`(test_\w+)`", re.search(r"^Failed: .*$", page, re.M).group(0))
+
+
+def with_column(page, had, failed):
+    """The page with the column OpenCL of an earlier one, in which these failed, and of runs since."""
     domain, lines = "", []
     for line in page.splitlines():
         if line.startswith("## "): domain = "" if line == "## ai.onnx" else line[3:] + "."
         if line.startswith("Failed: "):
-            line += " The column OpenCL is that of an earlier run, but for our own cases."
+            names = ", ".join("`%s`" % c for c in failed) or "nothing"
+            line += " The column OpenCL is that of an earlier run, in which %s failed, but for our own cases." % names
         if line.startswith("| "):
             cells = cells_of(line)
             cells.insert(OPENCL, {"operator": "OpenCL", "---": "---"}.get(cells[0]) or had.get(domain + cells[0], "-"))
@@ -250,7 +256,7 @@ def with_column(page, had):
 
 def check(path, results, totals):
     page = open(path).read()
-    known = set(re.findall(r"`(test_\w+)`", re.search(r"^Failed: .*$", page, re.M).group(0)))
+    known = set(failures(page))
     said = int(re.search(r"\| all[^|]*\| \d+ \| (\d+)", page).group(1))
     failed = {c for r in results.values() for c, x in r.items() if x["result"] == "failed"}
     failed = sorted(failed - known)
