@@ -1,5 +1,6 @@
 /* facula: one command, a file per verb. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include "cli.h"
 #include "files.h"
@@ -72,6 +73,14 @@ const verb verb_help_ = { .name = "help",
                           .examples = "help train\nhelp --man run | man -l -",
                           .run = help };
 
+static int started(const verb *v, list args) {
+    if (link_root && !is_folder(link_root))
+        return usage_error(v, "--link-root %s: there is no such folder", link_root);
+    int code = files_check(v, args);
+    if (!code) code = v->run(args);
+    return !code && json_lost() ? fail_text("out of memory") : code;
+}
+
 static int work(int argc, char **argv) {
     if (argc < 2) {
         overview(stderr);
@@ -85,12 +94,9 @@ static int work(int argc, char **argv) {
     if (!v) return usage_error(NULL, "there is no verb \"%s\"", name);
     list args = { 0 };
     int code = options_parse(v, argc - 2, argv + 2, &args);
-    if (code >= 0) return code;
-    if (link_root && !is_folder(link_root))
-        return usage_error(v, "--link-root %s: there is no such folder", link_root);
-    code = files_check(v, args);
-    if (!code) code = v->run(args);
-    return !code && json_lost() ? fail_text("out of memory") : code;
+    if (code < 0) code = started(v, args);
+    free(args.at);
+    return code;
 }
 
 int main(int argc, char **argv) {

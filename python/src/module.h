@@ -5,6 +5,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "facula/facula.h"
@@ -188,6 +189,9 @@ PyObject *py_call_plain(Function *f, int n, PyObject *const in[], DeviceObject *
 
 /* ---- number.c ---- */
 
+/* attributes.c */
+extern PyGetSetDef py_tensor_getset[];
+extern PyMemberDef py_tensor_members[];
 extern PyType_Slot py_number_slots[];
 /* A number as a scalar of this dtype, which is a float. */
 PyObject *py_scalar(PyObject *o, fac_dtype dtype, DeviceObject *device);

@@ -59,3 +59,14 @@ def test_what_was_there_does_not_matter():
     y = (x - x) / (x - x)
     y.fill_(1.0)
     np.testing.assert_array_equal(y.detach().numpy(), np.ones((2, 3)))
+
+
+def test_a_gradient_has_the_shape_of_its_tensor():
+    x = leaf()
+    for wrong in (fac.ones(1), fac.ones(3), fac.ones(2, 3, 1), fac.ones(3, 2)):
+        with pytest.raises(RuntimeError, match=r"shape \(2, 3\)"):
+            x.grad = wrong
+    assert x.grad is None
+    x.grad = fac.ones(2, 3)
+    x.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.full((2, 3), 2.0))
