@@ -67,7 +67,8 @@ static int read_grammar(lm_open_model *to) {
 int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out) {
     fac_error err = { 0 };
     if (!fac_tokenizer_load(given ? given : path, out, &err)) return EXIT_OK;
-    if (given || access(path, F_OK)) return fail(&err);
+    const bool other = strstr(err.text, "tokenizer") != NULL;
+    if (given || access(path, F_OK) || !other) return fail(&err);
     return fail_text("%s; --tokenizer FILE names another", err.text);
 }
 

@@ -117,7 +117,8 @@ typedef struct fac_sampler {
     uint64_t seed; /* with the position it decides the draw, so batching changes nothing */
 } fac_sampler;
 /* One token by its logits, after the n tokens of past.  logprob (may be NULL): its logarithm before
- * any of the above.  Ties: the lower id.  -1: no memory. */
+ * any of the above.  Ties: the lower id.  -1: no memory, or
+ * no logit is a number. */
 int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary,
                    const int32_t *past, int64_t n, double *logprob);
 

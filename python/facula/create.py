@@ -144,14 +144,6 @@ def eye(n: int, m: int | None = None, *, k: int = 0, dtype: Any = None, device: 
     return Tensor(np.eye(n, m, k), dtype=dtype or get_default_dtype(), device=device)
 
 
-def meshgrid(*tensors: Tensor, indexing: str = "ij") -> list[Tensor]:
-    """The coordinates of a grid: a tensor for each axis."""
-    if builtins.any(t.ndim > 1 for t in tensors):
-        raise _facula.ShapeError(f"meshgrid: vectors were expected, not shapes {[t.shape for t in tensors]}")
-    grids: Any = np.meshgrid(*[np.asarray(t.detach()) for t in tensors], indexing=indexing)  # type: ignore[call-overload,arg-type]
-    return [Tensor(np.ascontiguousarray(g), dtype=t.dtype) for g, t in zip(grids, tensors)]
-
-
 def diag(x: Tensor, diagonal: int = 0) -> Tensor:
     """The matrix of a diagonal, or the diagonal of a matrix."""
     if x.ndim == 1:

@@ -279,3 +279,14 @@ def tril(x: Tensor, diagonal: int = 0) -> Tensor:
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     """Zeros below a diagonal of the last two dims."""
     return _trilu(x, diagonal, False)
+
+
+def meshgrid(*tensors: Tensor, indexing: str = "ij") -> list[Tensor]:
+    """The coordinates of a grid, a tensor for each axis: all have the shape of the grid, in "xy" with the first two axes swapped."""
+    if builtins.any(t.ndim > 1 for t in tensors):
+        raise _facula.ShapeError(f"meshgrid: vectors were expected, not shapes {[t.shape for t in tensors]}")
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f'meshgrid: indexing is "ij" or "xy", not {indexing!r}')
+    sizes = [t._count for t in tensors]
+    grids = [expand(_reshape(t, [-1 if k == i else 1 for k in range(len(sizes))]), sizes) for i, t in enumerate(tensors)]
+    return [transpose(g, 0, 1) for g in grids] if indexing == "xy" and len(sizes) > 1 else grids

@@ -217,3 +217,16 @@ def test_functions_are_found_again(rng):
     for _ in range(20):
         (x.tanh() * 3).sum().backward()
     assert fac.cache_info()["made"] == made
+
+
+@pytest.mark.parametrize("indexing", ["ij", "xy"])
+def test_coordinates_of_a_grid_have_gradients(rng, indexing):
+    x, y, z = leaf(rng, 3), leaf(rng, 4), leaf(rng, 2)
+    grids = fac.meshgrid(x, y, z, indexing=indexing)
+    for g, wanted in zip(grids, np.meshgrid(*(np.asarray(t.detach()) for t in (x, y, z)), indexing=indexing)):
+        np.testing.assert_array_equal(np.asarray(g.detach()), wanted)
+    sum((g * g).sum() for g in grids).backward()
+    for t in (x, y, z):
+        np.testing.assert_allclose(np.asarray(t.grad), 2 * np.asarray(t.detach()) * 24 / t.shape[0], rtol=1e-5)
+    with pytest.raises(ValueError, match="indexing"):
+        fac.meshgrid(x, y, indexing="yx")

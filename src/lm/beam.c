@@ -62,6 +62,10 @@ static fac_status look(search *s) {
         const float *logits = fac_session_logits(s->s, s->now[b].slot);
         if (!logits) return fac_raise(s->err, FAC_E_ARGUMENT, "an empty prompt");
         const double all = fac_log_sum(logits, s->vocabulary);
+        if (isnan(all))
+            return fac_raise(s->err, FAC_E_FORMAT,
+                             "logits are no numbers: a weight is none, or numbers outgrow their "
+                             "type");
         for (int64_t k = 0; k < s->vocabulary; k++) {
             const double sum = s->now[b].sum + (double)logits[k] - all;
             if (s->nbest < s->most || sum > s->best[s->nbest - 1].sum)

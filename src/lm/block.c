@@ -79,16 +79,20 @@ fac_value *fac_lm_linear(build *b, fac_value *x, const char *stem) {
     return matrix ? adapted(b, x, fac_linear(x, matrix, floats(b, bias)), stem) : x;
 }
 
-fac_value *fac_lm_norm(build *b, fac_value *x, const char *stem) {
+/* needed: x itself where there is no such weight is another model. */
+static fac_value *norm(build *b, fac_value *x, const char *stem, bool needed) {
     char w[64], bias[64];
     snprintf(w, sizeof w, "%s.weight", stem);
     snprintf(bias, sizeof bias, "%s.bias", stem);
     fac_value *scale = floats(b, w);
+    if (needed) scale = need(b, scale, w);
     if (!scale) return x;
     if (b->c->is & FAC_LM_LAYER_NORM)
         return fac_layer_norm(x, scale, floats(b, bias), -1, b->c->eps);
     return fac_rms_norm(x, scale, -1, b->c->eps);
 }
+
+fac_value *fac_lm_norm(build *b, fac_value *x, const char *stem) { return norm(b, x, stem, true); }
 
 static bool has(build *b, const char *name) {
     fac_tensor *t = NULL;
@@ -204,12 +208,12 @@ static fac_value *mlp(build *b, fac_value *x) {
 
 static fac_value *block(build *b, fac_value *h) {
     fac_value *a = attention(b, fac_lm_norm(b, h, "blk.%d.attn_norm"));
-    a = fac_lm_norm(b, a, "blk.%d.post_attention_norm");
+    a = norm(b, a, "blk.%d.post_attention_norm", false);
     if (b->c->is & FAC_LM_PARALLEL)
         return fac_add(fac_add(h, a), mlp(b, fac_lm_norm(b, h, "blk.%d.ffn_norm")));
     h = fac_add(h, a);
     return fac_add(
-        h, fac_lm_norm(b, mlp(b, fac_lm_norm(b, h, "blk.%d.ffn_norm")), "blk.%d.post_ffw_norm"));
+        h, norm(b, mlp(b, fac_lm_norm(b, h, "blk.%d.ffn_norm")), "blk.%d.post_ffw_norm", false));
 }
 
 static fac_value *rows_of(fac_value *w, fac_value *ids) {
@@ -282,9 +286,10 @@ fac_status fac_lm_build(fac_lm *m, int64_t batch, int64_t capacity, fac_tensor *
     else
         whole(&b, batch, capacity);
     if (!b.status) b.status = fac_graph_check(b.g, err);
-    if (b.status)
+    if (b.status) {
         fac_graph_free(b.g);
-    else
-        *out = b.g;
-    return b.status;
+        return m->path ? fac_raise_in(err, b.status, "%s", m->path) : b.status;
+    }
+    *out = b.g;
+    return FAC_OK;
 }

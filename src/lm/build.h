@@ -18,7 +18,7 @@ typedef struct fac_lm_building {
 
 /* x through "stem.weight" and "stem.bias"; x itself after an error. */
 fac_value *fac_lm_linear(fac_lm_building *b, fac_value *x, const char *stem);
-/* The norm of the family; x where there is no such weight. */
+/* The norm of the family, which all of its models have. */
 fac_value *fac_lm_norm(fac_lm_building *b, fac_value *x, const char *stem);
 /* Rows of a table that may be stored in any type, as f32; NULL after an error. */
 fac_value *fac_lm_rows(fac_lm_building *b, const char *name, fac_value *ids);

@@ -65,17 +65,14 @@ static fac_status check(const fac_lm_config *c, fac_error *err) {
         const char *name;
         int64_t x, most;
     } sizes[] = {
-        { "layers", c->layers, 1 << 12 },
-        { "width", c->width, 1 << 20 },
-        { "heads", c->heads, 1 << 12 },
-        { "heads of keys", c->kv_heads, 1 << 12 },
-        { "the size of a head", c->head, 1 << 12 },
-        { "context", c->context, 1 << 28 },
+        { "layers", c->layers, 1 << 12 },      { "width", c->width, 1 << 20 },
+        { "heads", c->heads, 1 << 12 },        { "heads of keys", c->kv_heads, 1 << 12 },
+        { "size of heads", c->head, 1 << 12 }, { "context", c->context, 1 << 28 },
     };
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         if (sizes[k].x < 1 || sizes[k].x > sizes[k].most)
-            return fac_raise(err, FAC_E_FORMAT, "a model whose %s is %lld", sizes[k].name,
-                             (long long)sizes[k].x);
+            return fac_raise(err, FAC_E_FORMAT, "a model: its %s: %lld, expected 1 to %lld",
+                             sizes[k].name, (long long)sizes[k].x, (long long)sizes[k].most);
     if (c->heads % c->kv_heads || c->rotary < 2 || c->rotary % 2 || c->rotary > c->head)
         return fac_raise(err, FAC_E_FORMAT,
                          "a model of %lld heads, %lld of keys, of size %lld, %lld of it rotated",

@@ -49,7 +49,8 @@ void fac_lm_encoder(fac_lm_building *b, int64_t batch) {
 
 static fac_status check(const fac_lm *m, const int32_t *ids, int64_t n, fac_error *err) {
     if (!(m->c.is & FAC_LM_ENCODER))
-        return fac_raise(err, FAC_E_UNSUPPORTED, "%s is no model of embeddings", m->c.family);
+        return fac_raise(err, FAC_E_UNSUPPORTED,
+                         "%s is no model of embeddings: BERT and its like are", m->c.family);
     if (n < 1 || n > m->c.context)
         return fac_raise(err, FAC_E_ARGUMENT, "a text of %lld tokens: 1 to %lld", (long long)n,
                          (long long)m->c.context);

@@ -45,6 +45,7 @@ struct fac_lm {
     fac_lm_config c;
     const char *(*name)(const fac_lm *m, const char *canonical, int64_t layer,
                         char to[256]); /* in the file */
+    const char *path;                  /* where it came from; NULL: from no file */
     fac_weights **files;
     size_t nfiles;
     fac_table made; /* tensors that were transposed or converted, by canonical name */

@@ -257,6 +257,19 @@ static fac_status load_file(fac_lm *m, const char *path, fac_error *err) {
     return status;
 }
 
+/* Layers that the settings leave out would make another model of the same file. */
+static fac_status no_more_layers(const fac_lm *m, fac_error *err) {
+    for (int k = 0; fac_lm_stem(k); k++) {
+        char name[300], canonical[80];
+        snprintf(canonical, sizeof canonical, "%s.weight", fac_lm_stem(k));
+        if (strchr(canonical, '%') && fac_lm_in_file(m, canonical, m->c.layers, name))
+            return fac_raise(err, FAC_E_FORMAT,
+                             "%s: a weight of layer %lld, counted from 0; the settings have %lld",
+                             name, (long long)m->c.layers, (long long)m->c.layers);
+    }
+    return FAC_OK;
+}
+
 /* The shape of the table says what no key does. */
 fac_status fac_lm_settle(fac_lm *m, fac_error *err) {
     fac_tensor *t;
@@ -268,6 +281,7 @@ fac_status fac_lm_settle(fac_lm *m, fac_error *err) {
                          "token_embd.weight: %d dims, %lld numbers a token, expected %lld", d.n,
                          (long long)(d.n ? d.d[d.n - 1] : 0), (long long)m->c.width);
     m->c.vocabulary = d.d[0];
+    FAC_TRY(no_more_layers(m, err));
     m->context = m->c.context < USUAL_CONTEXT ? m->c.context : USUAL_CONTEXT;
     if (m->opts.context > m->c.context)
         return fac_raise(err, FAC_E_ARGUMENT,
@@ -290,6 +304,8 @@ fac_status fac_lm_load(const char *path, fac_device *device, const fac_lm_opts *
     m->device = device;
     if (opts) m->opts = *opts;
     fac_status status = fac_is_folder(path) ? load_folder(m, path, err) : load_file(m, path, err);
+    m->path = fac_arena_text(&m->arena, path);
+    if (!status && !m->path) status = fac_raise_memory(err, "a language model");
     if (!status && (status = fac_lm_settle(m, err))) fac_raise_in(err, status, "%s", path);
     if (status)
         fac_lm_free(m);

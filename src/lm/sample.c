@@ -125,7 +125,7 @@ static bool is_plain(const fac_sampler *s) {
 
 static float larger(float a, float b) { return b > a ? b : a; }
 
-/* The first of the largest: maxima of lanes, then where it stands. */
+/* The first of the largest: maxima of lanes, then where it stands; -1: none of them is a number. */
 static int32_t largest_of(const float *x, int64_t n) {
     enum { LANES = 16 };
     float most[LANES];
@@ -136,14 +136,19 @@ static int32_t largest_of(const float *x, int64_t n) {
     for (; k < n; k++) most[0] = larger(most[0], x[k]);
     for (int l = 1; l < LANES; l++) most[0] = larger(most[0], most[l]);
     while (at < n && x[at] != most[0]) at++;
-    return (int32_t)(at < n ? at : 0);
+    return (int32_t)(at < n ? at : -1);
 }
 
 int32_t fac_sample_in(const fac_sampler *s, const float *logits, int64_t vocabulary,
                       const bool *allowed, const int32_t *past, int64_t n, fac_token_chance *room) {
+    int64_t numbers = 0;
     if (!allowed && is_plain(s)) return largest_of(logits, vocabulary);
-    for (int64_t k = 0; k < vocabulary; k++)
-        room[k] = (fac_token_chance){ logits[k], (int32_t)k, 0 };
+    for (int64_t k = 0; k < vocabulary; k++) {
+        const bool number = !isnan(logits[k]);
+        numbers += number;
+        room[k] = (fac_token_chance){ number ? logits[k] : -INFINITY, (int32_t)k, 0 };
+    }
+    if (!numbers) return -1;
     for (int64_t k = 0; k < vocabulary && allowed; k++)
         if (!allowed[k]) room[k].logit = -INFINITY;
     return choose(s, room, vocabulary, past, n);
@@ -155,6 +160,6 @@ int32_t fac_sample(const fac_sampler *s, const float *logits, int64_t vocabulary
     if (!c) return -1;
     const int32_t id = fac_sample_in(s, logits, vocabulary, NULL, past, n, c);
     fac_release(c);
-    if (logprob) *logprob = (double)logits[id] - fac_log_sum(logits, vocabulary);
+    if (logprob && id >= 0) *logprob = (double)logits[id] - fac_log_sum(logits, vocabulary);
     return id;
 }

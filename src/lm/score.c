@@ -83,6 +83,9 @@ fac_status fac_lm_perplexity(fac_lm *m, const int32_t *ids, int64_t n, int64_t w
     status = all_windows(p, m, ids, n, window, &s, err);
     fac_program_free(p);
     if (status) return status;
+    if (isnan(s.x))
+        return fac_raise(err, FAC_E_FORMAT,
+                         "logits are no numbers: a weight is none, or numbers outgrow their type");
     const double mean = s.x / (double)s.n, variance = s.xx / (double)s.n - mean * mean;
     *out =
         (fac_perplexity){ mean, sqrt((variance > 0 ? variance : 0) / (double)s.n), exp(mean), s.n };

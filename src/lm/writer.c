@@ -110,6 +110,9 @@ static fac_status choose(fac_writer *w, const float *logits, int32_t *id, bool *
     const int64_t n = w->facts.vocabulary;
     s.seed += w->shifts;
     *id = fac_sample_in(&s, logits, n, NULL, w->past, w->n, w->room);
+    if (*id < 0)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "no logit is a number: a weight is none, or numbers outgrow their type");
     if (!w->o->grammar) return FAC_OK;
     if (*id >= w->matcher.g->count || !fac_matcher_takes(&w->matcher, *id)) {
         const bool *allowed = fac_matcher_walk(&w->matcher);

@@ -166,7 +166,7 @@ static fac_status take_tensor(reader *r, fac_gguf *g, fac_gguf_tensor *t) {
     t->type.dims.n = (int)n;
     FAC_TRY(take(r, n * sizeof *size, "a tensor", size));
     for (uint32_t k = 0; k < n; k++) {
-        if (size[k] > INT64_MAX)
+        if (!size[k] || size[k] > INT64_MAX)
             return fac_raise(r->err, FAC_E_FORMAT, "%.100s: a dim of %" PRIu64, t->name, size[k]);
         t->type.dims.d[n - 1 - k] = (int64_t)size[k];
     }

@@ -81,6 +81,79 @@ static void numbers_of_gguf_that_cannot_be(void **state) {
     remove_folder(&f);
 }
 
+/* ---- weights that cannot be ---- */
+
+/* Without the weight of this name, or (x) with its first number x. */
+static void write_without(folder *f, const char *name, const char *settings) {
+    const shape *kept[MOST];
+    shape some[MOST] = { { 0 } };
+    int n = 0;
+    for (const shape *s = of_llama; s->name; s++)
+        if (strcmp(s->name, name)) kept[n++] = s;
+    for (int k = 0; k < n; k++) some[k] = *kept[k];
+    write_folder(f, some, settings);
+}
+
+static fac_status built(const char *path) {
+    fac_lm *m = NULL;
+    fac_session *s = NULL;
+    fac_status status = fac_lm_load(path, cpu, NULL, &m, &err);
+    if (!status) status = fac_session_new(m, &s, &err);
+    fac_session_free(s);
+    fac_lm_free(m);
+    return status;
+}
+
+/* A norm that a file lacks is no identity, and a layer that the settings leave out is no model. */
+static void weights_that_files_lack(void **state) {
+    (void)state;
+    static const char *const needed[] = { "model.layers.%d.input_layernorm.weight",
+                                          "model.layers.%d.post_attention_layernorm.weight",
+                                          "model.norm.weight" };
+    static const char *const says[] = { "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight",
+                                        "output_norm.weight" };
+    folder f = { .n = 0 };
+    for (int k = 0; k < 3; k++) {
+        write_without(&f, needed[k], LLAMA(""));
+        if (!built(f.path)) fail_msg("a model without %s is read", needed[k]);
+        if (!strstr(err.text, says[k]) || !strstr(err.text, f.path))
+            fail_msg("'%s' does not say '%s'", err.text, says[k]);
+        remove_folder(&f);
+    }
+    write_folder(&f, of_llama,
+                 "{\"model_type\":\"llama\",\"hidden_size\":16,\"num_hidden_layers\":1,"
+                 "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"intermediate_size\":24,"
+                 "\"max_position_embeddings\":40,\"rms_norm_eps\":1e-5}");
+    if (!built(f.path)) fail_msg("a model of two layers is read as one of one");
+    if (!strstr(err.text, "model.layers.1.")) fail_msg("'%s' names no weight", err.text);
+    remove_folder(&f);
+    write_folder(&f, of_llama, LLAMA(""));
+    OK(built(f.path));
+    remove_folder(&f);
+}
+
+/* Weights that are no numbers make no text and no score. */
+static void weights_that_are_no_numbers(void **state) {
+    (void)state;
+    folder f = { .n = 0 };
+    char path[100];
+    fac_lm *m;
+    fac_perplexity p;
+    const float logits[] = { NAN, NAN, NAN };
+    write_folder(&f, of_llama, LLAMA(""));
+    float *norm = fac_tensor_storage(f.all[f.n - 1])->host;
+    for (int k = 0; k < WIDTH; k++) norm[k] = NAN;
+    snprintf(path, sizeof path, "%s/model.safetensors", f.path);
+    OK(fac_safetensors_save(path, f.n, (const char *const *)f.names, f.all, &err));
+    OK(fac_lm_load(f.path, cpu, NULL, &m, &err));
+    assert_int_equal(fac_lm_perplexity(m, (int32_t[]){ 1, 2, 3 }, 3, 0, &p, &err), FAC_E_FORMAT);
+    fac_lm_free(m);
+    remove_folder(&f);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(fac_sample(&(fac_sampler){ .temperature = k }, logits, 3, NULL, 0, NULL),
+                         -1);
+}
+
 /* A file of two keys is enough. */
 static void scalings_of_gguf_that_are_not_known(void **state) {
     (void)state;
@@ -106,6 +179,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_that_cannot_be),
         cmocka_unit_test(numbers_of_gguf_that_cannot_be),
+        cmocka_unit_test(weights_that_files_lack),
+        cmocka_unit_test(weights_that_are_no_numbers),
         cmocka_unit_test(scalings_of_gguf_that_are_not_known),
     };
     return run_families(tests, sizeof tests / sizeof *tests);

@@ -83,7 +83,7 @@ def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, devic
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     """Coordinates of a grid, an array for each dim."""
-    return c.meshgrid(*arrays, indexing=indexing)
+    return s.meshgrid(*arrays, indexing=indexing)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
