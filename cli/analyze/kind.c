@@ -77,8 +77,8 @@ int kind_check_model(const char *path) {
         return fail_text("%s is %s, no model; " MODELS, path, is.name);
     case FAC_CONTENT_WEIGHTS:
         return fail_text("%s is %s: weights without their network; give them with --weights to the "
-                         "same network of `facula zoo`, or "
-                         "export the network as ONNX",
+                         "same network of `facula zoo`, or export the network as ONNX; a language "
+                         "model runs with `facula generate`",
                          path, is.name);
     case FAC_CONTENT_OTHER_MODEL:
         return fail_text("%s is %s: convert it to ONNX", path, is.name);

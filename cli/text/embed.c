@@ -85,7 +85,8 @@ static int embed(list args) {
     lm_open_model m = { 0 };
     fac_error err = { 0 };
     numerics precision = { FAC_PRECISION_DEFAULT, FAC_NONE };
-    if (args.n < 2) return usage_error(verb_find("embed"), "which model, and which texts?");
+    if (args.n < 2 || !*args.at[0])
+        return usage_error(verb_find("embed"), "which model, and which texts?");
     int code = precision_read(verb_find("embed"), o.precision, &precision);
     if (!code) code = device_open(&o.on, &m.device);
     const fac_lm_opts opts = { .precision = precision.products };

@@ -72,6 +72,10 @@ int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out) {
     return fail_text("%s; --tokenizer FILE names another", err.text);
 }
 
+int lm_not_utf8(const char *file) {
+    return file ? fail_text("%s: the text is not UTF-8", file) : fail_text("the text is not UTF-8");
+}
+
 int lm_same_tokens(const char *given, const fac_tokenizer *t, const fac_lm *m) {
     const int64_t rows = fac_lm_about(m).vocabulary;
     if (!given || fac_tokenizer_count(t) <= rows) return EXIT_OK;
@@ -333,7 +337,7 @@ static int answer(lm_open_model *m, const int32_t *ids, int64_t n, const char *p
 static int with_prompt(lm_open_model *m, const char *text, size_t bytes) {
     const unsigned flags = FAC_TEXT_BOS | (o.special ? FAC_TEXT_SPECIAL : 0u);
     const int64_t n = fac_tokenizer_encode(m->tokens, text, bytes, flags, NULL, 0);
-    if (n == -1) return fail_text("the prompt is not UTF-8");
+    if (n == -1) return lm_not_utf8(o.file);
     if (!n) return fail_text("an empty prompt: this model has no token that begins a text");
     if (n > fac_lm_about(m->lm).context)
         return fail_text("the prompt has %lld tokens, the context %lld: --ctx-size N", (long long)n,

@@ -134,6 +134,8 @@ int lm_fits(const verb *v);
 int lm_guessing(const verb *v, const char *draft, long lookup, long guesses);
 /* The tokenizer of --tokenizer, or the model's own; not more tokens than the model knows. */
 int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out);
+/* file: what the text was read from, or NULL. */
+int lm_not_utf8(const char *file);
 int lm_same_tokens(const char *given, const fac_tokenizer *t, const fac_lm *m);
 int lm_open(const char *path, lm_open_model *to); /* an exit code; lm_close in any case */
 void lm_close(lm_open_model *m);

@@ -40,11 +40,13 @@ static int report(const fac_perplexity *p, long window) {
     return json_print(root);
 }
 
-static int measure(const lm_open_model *m, const char *text, size_t bytes) {
+static int measure(const lm_open_model *m, const char *file, const char *text, size_t bytes) {
     fac_error err = { 0 };
     fac_perplexity p;
     int64_t n = fac_tokenizer_encode(m->tokens, text, bytes, FAC_TEXT_BOS, NULL, 0);
-    if (n == -1) return fail_text("the text is not UTF-8");
+    if (n == -1) return lm_not_utf8(file);
+    if (n >= 0 && n < 2)
+        return fail_text("%s: a text of %lld tokens: at least 2", file, (long long)n);
     int32_t *ids = n < 0 ? NULL : malloc((size_t)(n + 1) * sizeof *ids);
     if (!ids) return fail_text("out of memory");
     fac_tokenizer_encode(m->tokens, text, bytes, FAC_TEXT_BOS, ids, n);
@@ -72,7 +74,7 @@ static int perplexity(list args) {
     if (!code) code = lm_tokenizer(o.tokenizer, args.at[0], &m.tokens);
     if (!code && fac_lm_load(args.at[0], m.device, &opts, &m.lm, &err)) code = fail(&err);
     if (!code) code = lm_same_tokens(o.tokenizer, m.tokens, m.lm);
-    if (!code) code = measure(&m, text, bytes);
+    if (!code) code = measure(&m, args.at[1], text, bytes);
     lm_close(&m);
     free(text);
     return code;

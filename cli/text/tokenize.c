@@ -1,6 +1,7 @@
 /* facula tokenize: the tokens that a text is for a language model. */
 #include <string.h>
 #include "facula/tokenizer.h"
+#include "generate.h"
 #include "json.h"
 #include "words.h"
 
@@ -53,7 +54,7 @@ static int tokens_of(const fac_tokenizer *t, const char *text, size_t bytes) {
     unsigned flags = o.bare ? 0u : FAC_TEXT_BOS;
     if (o.special) flags |= FAC_TEXT_SPECIAL;
     const int64_t n = fac_tokenizer_encode(t, text, bytes, flags, NULL, 0);
-    if (n == -1) return fail_text("the text is not UTF-8");
+    if (n == -1) return lm_not_utf8(o.file);
     int32_t *ids = n < 0 ? NULL : malloc((size_t)(n + 1) * sizeof *ids);
     if (!ids || fac_tokenizer_encode(t, text, bytes, flags, ids, n) != n) {
         free(ids);

@@ -165,3 +165,41 @@ def test_transformers(norm_first, rng):
     (v * v[:, :1]).sum().backward()
     assert np.allclose(x.grad, u.grad, atol=1e-3)
     assert all(np.allclose(p.grad, q.grad, atol=1e-3) for p, q in zip(ours.parameters(), theirs.parameters()))
+
+
+CYCLES = [("OneCycleLR", {"max_lr": 0.5, "total_steps": 12}), ("OneCycleLR", {"max_lr": [0.5, 0.2], "epochs": 3, "steps_per_epoch": 4, "anneal_strategy": "linear"}),
+          ("OneCycleLR", {"max_lr": 0.5, "total_steps": 12, "three_phase": True, "pct_start": 0.4, "base_momentum": 0.7}),
+          ("OneCycleLR", {"max_lr": 0.5, "total_steps": 12, "cycle_momentum": False}), ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 3}),
+          ("CyclicLR", {"base_lr": [0.01, 0.02], "max_lr": 0.1, "step_size_up": 2, "step_size_down": 4, "mode": "triangular2", "max_momentum": [0.9, 0.8]}),
+          ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 3, "scale_fn": lambda k: 1 / k, "base_momentum": 0.5})]
+
+
+@pytest.mark.parametrize("optimizer,options", [("SGD", {"momentum": 0.9}), ("SGD", {}), ("Adam", {}), ("AdamW", {"betas": (0.8, 0.99)})])
+@pytest.mark.parametrize("name,args", CYCLES)
+def test_cycles_of_rates_and_momentum(name, args, optimizer, options):
+    both = []
+    for package, parameter in ((fac, nn.Parameter), (torch, torch.nn.Parameter)):
+        a, b = parameter(package.ones(3)), parameter(package.ones(2))
+        o = getattr(package.optim, optimizer)([{"params": [a]}, {"params": [b], "lr": 0.3}], lr=0.1, **options)
+        s, rows = getattr(package.optim.lr_scheduler, name)(o, **args), []
+        for _ in range(11):
+            rows.append([(g["lr"], g.get("momentum"), g.get("betas")) for g in o.param_groups])
+            o.zero_grad(), (a * a).sum().backward(), (b * b * b).sum().backward(), o.step(), s.step()
+        both.append((rows, np.concatenate([a.detach().numpy(), b.detach().numpy()])))
+    for ours, theirs in zip(both[0][0], both[1][0]):
+        for x, y in zip(ours, theirs):
+            assert np.allclose(np.hstack([v for v in x if v is not None]), np.hstack([v for v in y if v is not None]), rtol=1e-6, atol=1e-9)
+    assert np.allclose(both[0][1], both[1][1], rtol=1e-4, atol=1e-5)
+
+
+def test_wrong_cycles():
+    o, s = fac.optim.Adagrad([nn.Parameter(fac.ones(1))], lr=0.1), fac.optim.lr_scheduler
+    for call, words in ((lambda: s.OneCycleLR(o, 0.5, 10), "cycle_momentum=False"), (lambda: s.CyclicLR(o, 0.1, 0.5), "cycle_momentum=False"),
+                        (lambda: s.OneCycleLR(o, 0.5, cycle_momentum=False), "total_steps"), (lambda: s.OneCycleLR(o, [0.5, 0.1], 10, cycle_momentum=False), "2 values for 1 group"),
+                        (lambda: s.OneCycleLR(o, 0.5, 10, anneal_strategy="step", cycle_momentum=False), "cos or linear"), (lambda: s.OneCycleLR(o, 0.5, 0, cycle_momentum=False), "0 steps")):
+        with pytest.raises(ValueError, match=words):
+            call()
+    short = s.OneCycleLR(o, 0.5, 2, cycle_momentum=False)
+    short.step(), short.step()
+    with pytest.raises(ValueError, match="step 3 of 2"):
+        short.step()

@@ -1,6 +1,7 @@
 /* One node that is an op: through the tables of the op's descriptor, or through its load(). */
 #include <string.h>
 #include "base/error.h"
+#include "graph/attr.h"
 #include "graph/list.h"
 #include "onnx/import.h"
 
@@ -116,12 +117,6 @@ static bool about_memory(const fac_onnx_node *n, const char *name) {
     return n->opset < 6 && !*n->domain && !strcmp(name, "consumed_inputs");
 }
 
-static const fac_attr *attr_of(const fac_op *op, const char *name) {
-    for (const fac_attr *a = op->attrs; a && a->name; a++)
-        if (!strcmp(a->name, name)) return a;
-    return NULL;
-}
-
 static void load_by_tables(const fac_onnx_node *n, fac_graph *g, const fac_spelling *s,
                            fac_value *const in[], fac_value *out[]) {
     const fac_proto_node *proto = ((const fac_import_node *)n->self)->proto;
@@ -134,7 +129,7 @@ static void load_by_tables(const fac_onnx_node *n, fac_graph *g, const fac_spell
         const char *name = proto->attrs.at[k].name, *ours = name;
         if (!fac_onnx_has(n, name) || (renamed(s->how, name, &ours) && !ours)) continue;
         if (about_memory(n, name)) continue;
-        const fac_attr *to = attr_of(s->op, ours);
+        const fac_attr *to = fac_attr_find(s->op, ours);
         if (to)
             fill(n, g, to, name, attrs);
         else

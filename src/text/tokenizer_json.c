@@ -222,6 +222,8 @@ static bool set_added(fac_tokenizer *t, const cJSON *added) {
 static fac_status add_merges(fac_tokenizer *t, const cJSON *merges, fac_error *err) {
     uint32_t rank = 1;
     const cJSON *k;
+    if (merges && !cJSON_IsArray(merges))
+        return fac_raise(err, FAC_E_FORMAT, "tokenizer.json: merges that are no list");
     cJSON_ArrayForEach(k, merges) {
         const char *left = cJSON_IsArray(k) ? cJSON_GetStringValue(cJSON_GetArrayItem(k, 0))
                                             : cJSON_GetStringValue(k);

@@ -32,10 +32,26 @@ no 'a.gif is a GIF picture' activations lenet.onnx a.gif
 expect 0 'class' "$facula" run lenet.onnx photo.dat
 no 'missing.gif: No such file' run lenet.onnx missing.gif
 
+# texts of language models
+printf '%s' '{"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]},"pre_tokenizer":{"type":"ByteLevel"}}' \
+    >tokenizer.json
+# one layer of width 4, as llama2.c writes it: 3 tokens, zeros
+{ printf '\004\000\000\000\004\000\000\000\001\000\000\000\001\000\000\000\001\000\000\000\003\000\000\000\020\000\000\000'
+  head -c $(((3 * 4 + 4 + 4 * 16 + 4 + 3 * 16 + 4 + 16 * 4) * 4)) /dev/zero; } >model.bin
+printf 'ab\377' >bytes.txt && : >none.txt
+no 'bytes.txt: the text is not UTF-8' tokenize tokenizer.json --file bytes.txt
+no 'bytes.txt: the text is not UTF-8' generate model.bin --tokenizer tokenizer.json --file bytes.txt
+no 'bytes.txt: the text is not UTF-8' perplexity model.bin bytes.txt --tokenizer tokenizer.json
+no 'none.txt: a text of 0 tokens: at least 2' perplexity model.bin none.txt --tokenizer tokenizer.json
+expect 2 'which model' "$facula" embed '' text
+head -c 500 model.bin >cut.bin
+no 'cut.bin: ' generate cut.bin ab --tokenizer tokenizer.json
+
 # models
 no 'a.gif is a GIF picture, no model; a model is an ONNX file, zoo:NAME' run a.gif
 no 'photo.pgm is a PNM picture, no model' summary photo.pgm
 no 'net.pth is a PyTorch file: weights without their network; give them with --weights' run net.pth --random
+no 'a language model runs with `facula generate`' summary net.pth
 no 'net.safetensors is a .safetensors file: weights without their network' inspect net.safetensors
 no 'script.pt is a TorchScript model: convert it to ONNX' bench script.pt
 no 'net.tflite is a TensorFlow Lite model: convert it to ONNX' export net.tflite -o x.onnx

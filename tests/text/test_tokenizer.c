@@ -122,6 +122,8 @@ static void what_is_unknown_is_refused_by_name(void **state) {
           "ids are no numbers" },
         { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"ab\"]}}",
           "merge 1 is no pair" },
+        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":\"a b\"}}",
+          "merges that are no list" },
         { "{}", "no tokenizer" },
         { "{", "no JSON" },
     };

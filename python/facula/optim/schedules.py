@@ -126,21 +126,79 @@ class lr_scheduler:
                 length *= self.T_mult
             return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * t / length)) / 2
 
-    class OneCycleLR(LRScheduler):
-        """Up to max_lr and down again, once."""
+    class _Cycle(LRScheduler):
+        """Rates, and the other way round momentum, or the first of Adam's betas, of each group."""
 
-        def __init__(self, optimizer: Optimizer, max_lr: float, total_steps: int, pct_start: float = 0.3, div_factor: float = 25.0,
-                     final_div_factor: float = 1e4) -> None:
-            self.max_lr, self.total, self.up = max_lr, total_steps, pct_start * total_steps - 1
-            self.low, self.last = max_lr / div_factor, max_lr / div_factor / final_div_factor
+        def __init__(self, optimizer: Optimizer, cycle_momentum: bool, base_momentum: Any, max_momentum: Any) -> None:
+            groups = getattr(optimizer, "param_groups", [])
+            cycled = [n for n in ("betas", "momentum") if all(n in g for g in groups)]
+            if cycle_momentum and not cycled:
+                raise ValueError(f"{type(self).__name__}: {type(optimizer).__name__} has neither momentum nor betas: say cycle_momentum=False")
+            self.cycled = cycled[0] if cycle_momentum else None
+            self.least, self.most = self.of_groups(groups, base_momentum), self.of_groups(groups, max_momentum)
             super().__init__(optimizer)
 
-        def rate(self, base: float, t: int) -> float:
-            def between(a: float, b: float, share: float) -> float:
-                return b + (a - b) * (1 + math.cos(math.pi * share)) / 2
-            if t <= self.up:
-                return between(self.low, self.max_lr, t / self.up)
-            return between(self.max_lr, self.last, (t - self.up) / (self.total - 1 - self.up))
+        def of_groups(self, groups: list[Any], value: Any) -> list[float]:
+            """A number for each group, from one for all or a list of them."""
+            values = list(value) if isinstance(value, (list, tuple)) else [value] * len(groups)
+            if len(values) != len(groups):
+                raise ValueError(f"{type(self).__name__}: {len(values)} values for {len(groups)} groups of parameters")
+            return values
+
+        def values(self, k: int, t: int) -> tuple[float, float]:
+            """Rate and momentum of group k."""
+            raise NotImplementedError
+
+        def step(self) -> None:
+            self.last_epoch += 1
+            for k, g in enumerate(self.optimizer.param_groups):
+                g["lr"], momentum = self.values(k, self.last_epoch)
+                if self.cycled == "momentum":
+                    g["momentum"] = momentum
+                elif self.cycled:
+                    g["betas"] = (momentum, *g["betas"][1:])
+
+    class OneCycleLR(_Cycle):
+        """Up to max_lr and down again, once; momentum, or the first of betas, goes down and up meanwhile."""
+
+        def __init__(self, optimizer: Optimizer, max_lr: float | Sequence[float], total_steps: int | None = None, epochs: int | None = None,
+                     steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos", cycle_momentum: bool = True,
+                     base_momentum: float | Sequence[float] = 0.85, max_momentum: float | Sequence[float] = 0.95, div_factor: float = 25.0,
+                     final_div_factor: float = 1e4, three_phase: bool = False) -> None:
+            if total_steps is None and (epochs is None or steps_per_epoch is None):
+                raise ValueError("OneCycleLR: total_steps, or epochs and steps_per_epoch, were expected")
+            if anneal_strategy not in ("cos", "linear"):
+                raise ValueError(f"OneCycleLR: anneal_strategy is cos or linear, not {anneal_strategy!r}")
+            self.total = int(total_steps if total_steps is not None else (epochs or 0) * (steps_per_epoch or 0))
+            if self.total < 1 or not 0 <= pct_start <= 1:
+                raise ValueError(f"OneCycleLR: {self.total} steps, {pct_start} of them upwards: at least 1 and from 0 to 1 were expected")
+            self.high = self.of_groups(getattr(optimizer, "param_groups", []), max_lr)
+            self.strategy, self.three, self.up, self.div, self.final = anneal_strategy, three_phase, pct_start * self.total - 1, div_factor, final_div_factor
+            super().__init__(optimizer, cycle_momentum, base_momentum, max_momentum)
+
+        def between(self, a: float, b: float, share: float) -> float:
+            return a + (b - a) * share if self.strategy == "linear" else b + (a - b) * (1 + math.cos(math.pi * share)) / 2
+
+        def values(self, k: int, t: int) -> tuple[float, float]:
+            if t > self.total:
+                raise ValueError(f"OneCycleLR: step {t} of {self.total}")
+            high, low = self.high[k], self.high[k] / self.div
+            last, least, most = low / self.final, self.least[k], self.most[k]
+            # the last step of a phase, and from what to what rate and momentum go in it
+            phases = [(self.up, low, high, most, least)]
+            if self.three:
+                phases += [(2 * self.up, high, low, least, most), (self.total - 1.0, low, last, most, most)]
+            else:
+                phases += [(self.total - 1.0, high, last, least, most)]
+            begin = 0.0
+            for end, a, b, c, d in phases[:-1]:
+                if t <= end:
+                    break
+                begin = end
+            else:
+                end, a, b, c, d = phases[-1]
+            share = (t - begin) / (end - begin) if end > begin else 1.0
+            return self.between(a, b, share), self.between(c, d, share)
 
     class ConstantLR(LRScheduler):
         """Times a factor for the first epochs."""
@@ -167,23 +225,30 @@ class lr_scheduler:
         def factor(self, t: int) -> float:
             return self.product
 
-    class CyclicLR(LRScheduler):
-        """Up from base_lr to max_lr and down again; mode: triangular, triangular2, exp_range."""
+    class CyclicLR(_Cycle):
+        """Up from base_lr to max_lr and down again, momentum or the first of betas the other way; mode: triangular, triangular2, exp_range."""
 
-        def __init__(self, optimizer: Optimizer, base_lr: float, max_lr: float, step_size_up: int = 2000, step_size_down: int | None = None,
-                     mode: str = "triangular", gamma: float = 1.0) -> None:
-            if mode not in ("triangular", "triangular2", "exp_range"):
+        def __init__(self, optimizer: Optimizer, base_lr: float | Sequence[float], max_lr: float | Sequence[float], step_size_up: int = 2000,
+                     step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
+                     scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle", cycle_momentum: bool = True,
+                     base_momentum: float | Sequence[float] = 0.8, max_momentum: float | Sequence[float] = 0.9) -> None:
+            if scale_fn is None and mode not in ("triangular", "triangular2", "exp_range"):
                 raise ValueError(f"CyclicLR: mode is triangular, triangular2 or exp_range, not {mode!r}")
-            self.low, self.high, self.mode, self.gamma = base_lr, max_lr, mode, gamma
+            groups = getattr(optimizer, "param_groups", [])
+            self.low, self.high = self.of_groups(groups, base_lr), self.of_groups(groups, max_lr)
+            self.mode, self.gamma, self.function, self.by_cycle = mode, gamma, scale_fn, scale_mode == "cycle"
             self.up = step_size_up
             self.length = step_size_up + (step_size_up if step_size_down is None else step_size_down)
-            super().__init__(optimizer)
+            super().__init__(optimizer, cycle_momentum, base_momentum, max_momentum)
 
-        def rate(self, base: float, t: int) -> float:
+        def values(self, k: int, t: int) -> tuple[float, float]:
             cycle, place = t // self.length, t % self.length
             height = place / self.up if place <= self.up else (self.length - place) / (self.length - self.up)
-            scale = {"triangular": 1.0, "triangular2": 0.5 ** cycle, "exp_range": self.gamma ** t}[self.mode]
-            return self.low + (self.high - self.low) * height * scale
+            if self.function is not None:
+                height *= self.function(cycle + 1 if self.by_cycle else t)
+            else:
+                height *= {"triangular": 1.0, "triangular2": 0.5 ** cycle, "exp_range": self.gamma ** t}[self.mode]
+            return self.low[k] + (self.high[k] - self.low[k]) * height, self.most[k] - (self.most[k] - self.least[k]) * height
 
     class SequentialLR:
         """Schedules one after the other: milestones says where each but the first begins."""

@@ -11,8 +11,7 @@
 #include "op_list.h"
 #include "ops/pool.h"
 #include "ops/quant_pair.h"
-
-static bool is_byte(fac_dtype t) { return t == FAC_I8 || t == FAC_U8; }
+#include "ops/quant.h"
 
 /* ---- qlinear_add, qlinear_mul ---- */
 
@@ -69,7 +68,7 @@ static order pair_order(const fac_problem *p, pair_rows *to) {
 static bool pair_offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_operand *a = &p->in[FAC_PAIR_A], *b = &p->in[FAC_PAIR_B], *y = &p->out[0];
     pair_rows rows;
-    if (p->node->body[0] || !is_byte(a->type.dtype) ||
+    if (p->node->body[0] || !fac_is_byte(a->type.dtype) ||
         !fac_dims_equal(&a->type.dims, &y->type.dims))
         return false;
     const order lies = pair_order(p, &rows);
@@ -228,7 +227,7 @@ static fac_status pool_make(fac_device *d, const fac_problem *p, void **out, fac
 
 static bool max_offer(fac_device *d, fac_problem *p, fac_offer *o) {
     fac_pool_geom g;
-    if (!is_byte(p->in[0].type.dtype) || p->in[0].type.dims.n != 4) return false;
+    if (!fac_is_byte(p->in[0].type.dtype) || p->in[0].type.dims.n != 4) return false;
     if (p->nout > 1 && p->out[1].type.dtype != FAC_NONE) return false;
     if (!fac_pool_geometry_of(2, p->node->attrs, &p->in[0].type.dims, &g) || !last_offer(d, p, o))
         return false;
