@@ -62,7 +62,7 @@ class Cases:
 
     def place(self, name):
         self.count += 1
-        return os.path.join(self.folder, f"{name}-{self.count}")
+        return os.path.join(self.folder, f"rare-{name}-{self.count}")
 
     def node(self, kind, inputs, results=None, opset=17, domain="", version=1, to=TensorProto.FLOAT, **attributes):
         """One node; an array is given when it runs, a tuple of one is an initializer.  results: None, as ONNX Runtime says."""
@@ -182,8 +182,14 @@ def in_blocks(cases):
              helper.make_node("GlobalAveragePool", ["c3"], ["y0"]), helper.make_node("GlobalMaxPool", ["c3"], ["y1"]),
              helper.make_node("Identity", ["c3"], ["y2"])]
     weights["scales"] = number([1, 1, 2, 2])
+    blocked(cases, nodes, weights, x, 3)
+    x = real(1, 32, 6, 6)
+    blocked(cases, [helper.make_node("Conv", ["x", "w1"], ["y0"])], {"w1": real(32, 32, 1, 1)}, x, 1)
+
+
+def blocked(cases, nodes, weights, x, count):
     ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)]
-    outs = [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None) for k in range(3)]
+    outs = [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None) for k in range(count)]
     graph = helper.make_graph(nodes, "g", ports, outs, [initializer(n, w) for n, w in weights.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     with tempfile.TemporaryDirectory() as folder:

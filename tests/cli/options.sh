@@ -28,6 +28,12 @@ checks=$((checks + 1))
 [ $found -gt 60 ] || wrong "only $found options were found in the help"
 expect 2 'from 1 to 256, not "1000"' "$facula" run zoo:lenet --random --threads 1000; one_line
 
+# under LeakSanitizer: nothing is lost, not even what a dead place of the stack still points to
+echo x >bad.onnx
+for verb in summary inspect show run; do
+    expect 1 'bad.onnx' env "LSAN_OPTIONS=${LSAN_OPTIONS:-}:use_stacks=0:use_registers=0" "$facula" $verb bad.onnx; one_line
+done
+
 # 0 is a number: no rows, no classes
 expect 0 'and 12 more' "$facula" inspect zoo:lenet --top 0
 expect 0 'logits f32[1x10]' "$facula" run zoo:lenet --random --top 0

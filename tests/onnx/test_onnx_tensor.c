@@ -320,17 +320,21 @@ static void maps(void **state) {
     assert_non_null(strstr(err.text, "several types"));
 }
 
-/* Any prefix of a map is an error or a map; nothing is lost. */
+static void maybe_map(const bytes *all, size_t n, size_t bit) {
+    bytes part = { 0 };
+    fac_tensor **t = NULL;
+    int count = 0;
+    w_raw(&part, all->p, n);
+    if (bit < n * 8) part.p[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    if (!load_map(part, FAC_ONNX_MAP, &t, &count, NULL)) fac_onnx_tensors_free(t, count);
+}
+
+/* Any prefix of a map, and a map with any bit flipped, is an error or a map; nothing is lost. */
 static void torn_maps(void **state) {
     (void)state;
     bytes all = map(true, 1, false);
-    for (size_t k = 1; k <= all.n; k++) {
-        bytes part = { 0 };
-        fac_tensor **t = NULL;
-        int n = 0;
-        w_raw(&part, all.p, k);
-        if (!load_map(part, FAC_ONNX_MAP, &t, &n, NULL)) fac_onnx_tensors_free(t, n);
-    }
+    for (size_t n = 1; n <= all.n; n++) maybe_map(&all, n, SIZE_MAX);
+    for (size_t bit = 0; bit < all.n * 8; bit++) maybe_map(&all, all.n, bit);
     free(all.p);
 }
 
