@@ -141,6 +141,13 @@ static bool is_waited_for(const cutter *s, const fac_node *n) {
     return false;
 }
 
+/* An input instead of a value; what is cut again has inputs of such names already. */
+static fac_value *stand_in(fac_graph *to, const fac_value *v) {
+    char name[32];
+    snprintf(name, sizeof name, "cut.%u", (unsigned)v->id);
+    return fac_input(to, fac_graph_fresh(to, name), v->type.dtype, v->type.dims);
+}
+
 /* Results of the run before the cut are inputs; what parameters alone make is computed where it is
  * read, before any run, but for what the cut is there for. */
 static bool rest_node(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
@@ -151,14 +158,12 @@ static bool rest_node(void *self, fac_graph *to, const fac_node *n, fac_value *c
     if (s->state[n->out[0]->id] == LATE || (early && !is_waited_for(s, n))) return false;
     for (int k = 0; k < n->nout; k++) {
         fac_value *v = n->out[k];
-        char name[32];
         out[k] = to->poison;
         bool read = v->roots > 0;
         for (const fac_use *u = v->uses; u && !read; u = u->next)
             read = s->state[u->node->out[0]->id] == LATE;
         if (!read) continue;
-        snprintf(name, sizeof name, "cut.%u", (unsigned)v->id);
-        out[k] = fac_input(to, name, v->type.dtype, v->type.dims);
+        out[k] = stand_in(to, v);
         if (out[k] && out[k]->leaf == FAC_INPUT) out[k]->guess = v->guess;
         s->c->rest_in[s->c->nrest++] = source_of(s, v);
     }
@@ -190,10 +195,7 @@ static bool front_node(void *self, fac_graph *to, const fac_node *n, fac_value *
     (void)in;
     if (s->state[n->out[0]->id] == EARLY) return false;
     for (int k = 0; k < n->nout; k++) {
-        char name[32];
-        snprintf(name, sizeof name, "cut.%u", (unsigned)n->out[k]->id);
-        out[k] = n->out[k]->roots ? fac_input(to, name, n->out[k]->type.dtype, n->out[k]->type.dims)
-                                  : to->poison;
+        out[k] = n->out[k]->roots ? stand_in(to, n->out[k]) : to->poison;
     }
     return true;
 }
@@ -208,7 +210,7 @@ static void front_results(cutter *s, fac_graph *g, fac_value *const *map) {
     for (int k = 0; k < s->c->nfront; k++) {
         char name[32];
         snprintf(name, sizeof name, "cut.%d", k);
-        fac_output(g, name, map[s->crossing[k]->id]);
+        fac_output(g, fac_graph_fresh(g, name), map[s->crossing[k]->id]);
     }
     fac_graph_sweep(g);
 }
