@@ -117,11 +117,12 @@ def compare(facula, case, cache):
     wanted = {i.name for i in session.get_inputs()}
     outputs = list(dict.fromkeys(o.name for o in session.get_outputs()))
     faults = []
-    for feeds in runs:
+    for k, feeds in enumerate(runs):
         feeds = {n: x for n, x in feeds.items() if n in wanted}
         try:
             expected = session.run(outputs, feeds)
         except Exception as e:
+            if k: break      # a file may be good for the sizes alone that it was made with
             return "not run", str(e)
         with tempfile.TemporaryDirectory() as folder:
             try:
