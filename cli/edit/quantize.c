@@ -370,17 +370,16 @@ const verb verb_quantize = {
     .summary = "store a model in integers of 8 or 4 bits, or in levels of 1 to 4 bits",
     .usage = "facula quantize MODEL --scheme NAME -o FILE [--data DIR] [options]",
     .options = options,
-    .examples = "quantize model.onnx --scheme int8:static --data photos -o int8.onnx\nquantize "
-                "runs/first --scheme lq:w2a2 --set mnist --data data/mnist -o bits.onnx\nquantize "
-                "bits.onnx "
-                "--scheme int8:static --data photos -o bits.fac\nquantize "
-                "model.gguf --scheme q4_0 -o small.gguf",
+    .examples = "quantize model.onnx --scheme int8:static --data photos -o int8.onnx\n"
+                "quantize runs/first --scheme lq:w2a2 --set mnist --data data/mnist -o bits.onnx\n"
+                "quantize bits.onnx --scheme int8:static --data photos -o bits.fac\n"
+                "quantize model.gguf --scheme q4_0 -o small.gguf",
     .run = run,
     .list = schemes,
-    .more = "MODEL is FILE.onnx, zoo:NAME, or the --out folder of a training.  The result is an "
-            "ONNX file that any\nruntime runs.  The table shows what each layer costs: the ratio "
-            "of signal to error of its weights and\nof what later layers read, in dB.  A layer "
-            "with few dB is one for --keep.  Schemes of 8 and 4 bits leave layers of fewer bits as "
-            "they "
-            "are:\nint8:static makes bytes of the first and the last layer of such a network."
+    .more =
+        "MODEL is FILE.onnx, zoo:NAME, or the --out folder of a training.  The result is an ONNX\n"
+        "file that any runtime runs.  The table shows what each layer costs: the ratio of signal\n"
+        "to error of its weights and of what later layers read, in dB.  A layer with few dB is\n"
+        "one for --keep.  Schemes of 8 and 4 bits leave layers of fewer bits as they are:\n"
+        "int8:static makes bytes of the first and the last layer of such a network."
 };
