@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -229,3 +230,12 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
         shape[k] = sizes[k]
         columns.append(unsqueeze(ravel(expand(_reshape(t, shape), *sizes)), 1))
     return cat(columns, 1)
+
+
+def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Every choice of r elements of a vector, a row for each choice."""
+    if x.ndim != 1 or r < 0:
+        raise _facula.ShapeError(f"combinations of {r} of shape {x.shape}: a vector was expected, and a number from 0 on")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(x.shape[0]), r)) if r else []
+    return x[Tensor(np.array(rows), dtype="int64")] if rows else _reshape(x[:0], [0, r] if r else [0])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import promote
+from . import _facula, promote
 from ._facula import Tensor, apply
 from .dtypes import bool_, get_default_dtype, result_type
 from .promote import cast
@@ -263,6 +263,30 @@ def logaddexp(x: Any, y: Any) -> Tensor:
     apart = minimum(a, b) - maximum(a, b)
     r: Tensor = maximum(a, b) + log1p(exp(where(a == b, 0.0, apart)))   # equal infinities have no difference
     return r
+
+
+def logaddexp2(x: Any, y: Any) -> Tensor:
+    """log2(2^x + 2^y), without overflow."""
+    a, b = _pair_of_floats(x, y)
+    two = math.log(2)
+    r: Tensor = logaddexp(a * two, b * two) / two
+    return r
+
+
+def _whole(name: str, function: Any, about: str) -> Any:
+    def method(x: Any, y: Any) -> Tensor:
+        a, b = as_tensor(x), as_tensor(y)
+        kind = result_type(a, b)
+        if kind.is_floating_point or kind is bool_:
+            raise _facula.DtypeError(f"{name}: integers were expected, not {kind.name}")
+        return Tensor(function(np.asarray(a), np.asarray(b)), dtype=kind)
+    method.__name__ = name
+    method.__doc__ = about
+    return method
+
+
+gcd = _whole("gcd", np.gcd, "The greatest common divisor of integers.")
+lcm = _whole("lcm", np.lcm, "The least common multiple of integers.")
 
 
 def signbit(x: Any) -> Tensor:

@@ -11,3 +11,4 @@ from .products import *  # noqa: F403
 from .reduce import *  # noqa: F403
 from .reduce import all, any, max, min, sum  # noqa: A004
 from .shapes import *  # noqa: F403
+from .signals import *  # noqa: F403

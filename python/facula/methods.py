@@ -18,7 +18,7 @@ log_softmax cumsum cumprod reshape flatten unflatten squeeze unsqueeze permute t
 broadcast_to tile repeat_interleave split chunk unbind flip roll tril triu take_along_dim gather scatter scatter_add
 index_select take masked_fill masked_select nonzero topk argsort sort unique mm bmm dot outer diag bitwise_and bitwise_or
 bitwise_xor bitwise_not true_divide divide multiply subtract greater greater_equal less less_equal not_equal
-atan2 hypot copysign nextafter logaddexp signbit erfc erfinv lgamma digamma isclose isposinf isneginf isreal positive fix
+atan2 hypot copysign nextafter logaddexp logaddexp2 gcd lcm det inverse renorm signbit erfc erfinv lgamma digamma isclose isposinf isneginf isreal positive fix
 frac sgn deg2rad rad2deg logit xlogy sinc heaviside nan_to_num addcmul addcdiv clamp_min clamp_max fmax fmin float_power ldexp
 narrow select ravel swapdims tensor_split hsplit vsplit dsplit fliplr flipud rot90 diagonal trace diag_embed diagflat
 kthvalue median msort quantile mode aminmax nansum nanmean count_nonzero bincount histc diff argwhere cummax cummin

@@ -8,9 +8,9 @@ from . import _facula
 from ._facula import Tensor, apply
 from .dtypes import bool_, int64, result_type
 from .promote import cast, reshape as _reshape
-from .create import as_tensor, axes_of, eye
-from .elementwise import matmul
-from .reduce import sum
+from .create import as_tensor, axes_of, eye, ones_like
+from .elementwise import matmul, where
+from .reduce import norm, sum
 from .shapes import broadcast_shapes, expand, permute, roll, unsqueeze
 
 
@@ -171,3 +171,26 @@ def cross(a: Tensor, b: Tensor, dim: int | None = None) -> Tensor:
         raise _facula.ShapeError(f"cross of shapes {a.shape} and {b.shape}: dim {dim} has size {shape[axis]}, not 3")
     x, y = expand(a, *shape), expand(b, *shape)
     return roll(x, -1, axis) * roll(y, -2, axis) - roll(x, -2, axis) * roll(y, -1, axis)
+
+
+def _square(name: str, x: Tensor) -> Tensor:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise _facula.ShapeError(f"{name} of shape {x.shape}: square matrices were expected")
+    return apply(name, None, 0, x)
+
+
+def det(x: Tensor) -> Tensor:
+    """The determinants of square matrices."""
+    return _square("det", x)
+
+
+def inverse(x: Tensor) -> Tensor:
+    """The inverses of square matrices."""
+    return _square("inverse", x)
+
+
+def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """x with each part along a dim made shorter, where its p-norm is above maxnorm."""
+    axis = axes_of(dim, x.ndim)[0]
+    length = norm(x, p, [k for k in range(x.ndim) if k != axis], True)
+    return x * where(length > maxnorm, maxnorm / (length + 1e-7), ones_like(length))

@@ -110,6 +110,17 @@ class PReLU(Module):
         return F.prelu(x, self.weight)
 
 
+class RReLU(Module):
+    """x, or a slope times x below 0: by chance while training, else the mean one."""
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower, self.upper = lower, upper
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rrelu(x, self.lower, self.upper, self.training)
+
+
 class Softmax2d(Module):
     """Softmax over channels, at each place of an image."""
 

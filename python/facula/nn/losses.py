@@ -60,3 +60,14 @@ class PairwiseDistance(Module):
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         return F.pairwise_distance(a, b, self.p, self.eps, self.keepdim)
+
+
+class CTCLoss(Module):
+    """-ln of the sum over all ways to spell the targets in time."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__()
+        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)

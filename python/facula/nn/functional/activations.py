@@ -102,6 +102,16 @@ def tanhshrink(x: Tensor) -> Tensor:
     return x - tanh(x)
 
 
+def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
+    """x, or a slope times x below 0: one by chance for each element while training, else the mean slope."""
+    if not lower <= upper:
+        raise ValueError(f"rrelu: slopes from {lower} to {upper}")
+    if not training:
+        return leaky_relu(x, (lower + upper) / 2)
+    from ...random import rand_like
+    return T.where(x >= 0, x, x * (rand_like(x.detach()) * (upper - lower) + lower))
+
+
 def softmin(x: Tensor, dim: int = -1) -> Tensor:
     """e^-x / sum e^-x along a dim."""
     return softmax(-x, dim)

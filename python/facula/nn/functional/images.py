@@ -121,3 +121,17 @@ def fold(x: Tensor, output_size: Size, kernel_size: Size, dilation: Size = 1, pa
     index = T.expand(Tensor(np.ascontiguousarray(at.reshape(1, 1, -1))), *columns.shape)
     flat = T.scatter_add(T.zeros(x.shape[0], channels, tall * wide, dtype=x.dtype), 2, index, columns)
     return flat.reshape(x.shape[0], channels, tall, wide)[:, :, ph:ph + height, pw:pw + width]
+
+
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Tensor:
+    """Images read at places that a grid names, from -1 to 1."""
+    how = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}.get(mode)
+    if how is None or padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(f"grid_sample: mode {mode!r} and padding_mode {padding_mode!r}: bilinear, nearest or bicubic, and zeros, border or reflection "
+                         "were expected")
+    return apply("grid_sample", _words(mode=how, padding=padding_mode, align_corners=bool(align_corners)), 0, input, grid)
+
+
+def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
+    """The places of an image of this size under affine maps [N, dims, dims + 1]."""
+    return apply("affine_grid", _words(align_corners=bool(align_corners)), 0, theta, T.ints(size))

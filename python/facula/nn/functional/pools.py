@@ -5,7 +5,7 @@ import functools
 import math
 from typing import Any
 
-from ... import functional as T
+from ... import _facula, functional as T
 from ..._facula import Tensor, apply
 from .common import Size, _words, fixed, many
 
@@ -78,6 +78,11 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return _adaptive(2, input, output_size, False)
 
 
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of windows that give so many outputs."""
+    return _adaptive(3, input, output_size, False)
+
+
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The largest elements of windows that give so many outputs."""
     return _adaptive(1, input, output_size, True)
@@ -86,3 +91,49 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The largest elements of windows that give so many outputs."""
     return _adaptive(2, input, output_size, True)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """The largest elements of windows that give so many outputs."""
+    return _adaptive(3, input, output_size, True)
+
+
+def _lp_pool(n: int) -> Any:
+    mean = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
+
+    def function(input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False) -> Tensor:
+        y = mean(input ** norm_type, kernel_size, stride, 0, ceil_mode)
+        return (T.sign(y) * T.relu(T.abs(y)) * math.prod(many(kernel_size, n))) ** (1.0 / norm_type)
+    function.__name__ = f"lp_pool{n}d"
+    function.__doc__ = "The root of the sum of powers of each window."
+    return function
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(1), _lp_pool(2), _lp_pool(3)
+
+
+def _max_unpool(n: int) -> Any:
+    name = f"max_unpool{n}d"
+
+    def function(input: Tensor, indices: Tensor, kernel_size: Size, stride: Size | None = None, padding: Size = 0,
+                 output_size: Any = None) -> Tensor:
+        if input.shape != indices.shape or input.ndim not in (n + 1, n + 2):
+            raise _facula.ShapeError(f"{name}: maxima of shape {input.shape} with indices of shape {indices.shape}: the same shape of {n + 1} or {n + 2} dims "
+                                     "was expected")
+        steps = many(kernel_size if stride is None else stride, n)
+        sizes = [(x - 1) * s - 2 * p + k for x, s, p, k in zip(input.shape[-n:], steps, many(padding, n), many(kernel_size, n))]
+        if output_size is not None:
+            wanted = [int(v) for v in output_size][-n:]
+            if len(wanted) != n or any(abs(a - b) >= s for a, b, s in zip(wanted, sizes, steps)):
+                raise ValueError(f"{name}: output_size {list(output_size)}: within a stride of {sizes} was expected")
+            sizes = wanted
+        lead = list(input.shape[:-n])
+        flat = T.zeros(*lead, math.prod(sizes), dtype=input.dtype, device=input.device)
+        y = T.scatter(flat, -1, indices.reshape([*lead, -1]), input.reshape([*lead, -1]))
+        return y.reshape([*lead, *sizes])
+    function.__name__ = name
+    function.__doc__ = "The maxima of a pool back where its indices say, with zeros around them."
+    return function
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = _max_unpool(1), _max_unpool(2), _max_unpool(3)

@@ -1,6 +1,8 @@
 """Lookups by number."""
 from __future__ import annotations
 
+from typing import Any
+
 from ..._facula import Tensor
 from .. import functional as F
 from .. import init
@@ -32,3 +34,25 @@ class Embedding(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"
+
+
+class EmbeddingBag(Embedding):
+    """The sum, mean or maximum of rows of a table for each bag of ids."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, *, mode: str = "mean", include_last_offset: bool = False,
+                 padding_idx: int | None = None) -> None:
+        super().__init__(num_embeddings, embedding_dim, padding_idx)
+        self.mode, self.include_last_offset = mode, include_last_offset
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **options: Any) -> EmbeddingBag:
+        e = cls(embeddings.shape[0], embeddings.shape[1], padding_idx=padding_idx, **options)
+        e.weight = Parameter(embeddings, not freeze)
+        return e
+
+    def forward(self, ids: Tensor, offsets: Any = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        return F.embedding_bag(ids, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
+                               include_last_offset=self.include_last_offset, padding_idx=self.padding_idx)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode}"

@@ -84,6 +84,12 @@ class AdaptiveAvgPool2d(_Adaptive):
     function = "adaptive_avg_pool2d"
 
 
+class AdaptiveAvgPool3d(_Adaptive):
+    """Means of windows that give output_size outputs."""
+
+    function = "adaptive_avg_pool3d"
+
+
 class AdaptiveMaxPool1d(_Adaptive):
     """The largest elements of windows that give output_size outputs."""
 
@@ -94,3 +100,73 @@ class AdaptiveMaxPool2d(_Adaptive):
     """The largest elements of windows that give output_size outputs."""
 
     function = "adaptive_max_pool2d"
+
+
+class AdaptiveMaxPool3d(_Adaptive):
+    """The largest elements of windows that give output_size outputs."""
+
+    function = "adaptive_max_pool3d"
+
+
+class _LPPool(Module):
+    function = "lp_pool2d"
+
+    def __init__(self, norm_type: float, kernel_size: F.Size, stride: F.Size | None = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        return getattr(F, self.function)(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}"
+
+
+class LPPool1d(_LPPool):
+    """The root of the sum of powers of each window over 1 dim."""
+
+    function = "lp_pool1d"
+
+
+class LPPool2d(_LPPool):
+    """The root of the sum of powers of each window over 2 dims."""
+
+    function = "lp_pool2d"
+
+
+class LPPool3d(_LPPool):
+    """The root of the sum of powers of each window over 3 dims."""
+
+    function = "lp_pool3d"
+
+
+class _MaxUnpool(Module):
+    function = "max_unpool2d"
+
+    def __init__(self, kernel_size: F.Size, stride: F.Size | None = None, padding: F.Size = 0) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+
+    def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        return getattr(F, self.function)(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """The maxima of a pool over 1 dim back where they were."""
+
+    function = "max_unpool1d"
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """The maxima of a pool over 2 dims back where they were."""
+
+    function = "max_unpool2d"
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """The maxima of a pool over 3 dims back where they were."""
+
+    function = "max_unpool3d"

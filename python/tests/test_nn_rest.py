@@ -1,0 +1,203 @@
+"""Layers and losses beside PyTorch's, values and gradients: bags, CTC, grids, unpooling, norms of windows."""
+import numpy as np
+import pytest
+
+import facula as fac
+from facula import nn
+
+F = nn.functional
+torch = pytest.importorskip("torch")
+
+
+def beside(function, *arrays, atol=1e-5):
+    """The same function of both packages: results, and gradients of all float inputs."""
+    both = []
+    for package in (torch, fac):
+        xs = [package.tensor(a, requires_grad=a.dtype.kind == "f") if isinstance(a, np.ndarray) else a for a in arrays]
+        y = function(package, *xs)
+        # a weight for each element, so that none cancels another
+        weight = package.tensor(np.cos(np.arange(max(1, int(np.prod(y.shape))), dtype="f4")).reshape(tuple(y.shape)))
+        finite = package.where(package.isfinite(y), y, package.zeros_like(y.detach()))
+        (finite * weight).sum().backward()
+        both.append((y.detach().numpy(), [x.grad.numpy() for x in xs if isinstance(getattr(x, "grad", None), (torch.Tensor, fac.Tensor))]))
+    (y, grads), (z, mine) = both
+    assert y.shape == z.shape
+    np.testing.assert_allclose(z, y, rtol=1e-4, atol=atol)
+    assert len(grads) == len(mine)
+    for a, b in zip(grads, mine):
+        np.testing.assert_allclose(b, a, rtol=1e-3, atol=10 * atol)
+
+
+def floats(rng, *shape):
+    return rng.standard_normal(shape).astype("f4")
+
+
+# ---- CTC ----
+
+CTC = {"plain": ([[1, 2, 3], [2, 2, 1]], [9, 9], [3, 3]), "shorter": ([[1, 2, 0], [3, 1, 3]], [9, 6], [2, 3]), "one after the other": ([1, 2, 3, 3, 1], [9, 8], [2, 3]),
+       "nothing to spell": ([[1, 2], [1, 2]], [9, 5], [0, 2]), "too short": ([[1, 1, 1], [1, 2, 3]], [4, 9], [3, 3]), "just long enough": ([[1, 1, 1], [1, 2, 3]], [5, 3], [3, 3])}
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("case", CTC)
+def test_ctc(rng, case, zero, reduction):
+    targets, times, sizes = CTC[case]
+    if case == "too short" and not zero:
+        x = fac.tensor(floats(rng, 9, 2, 4), requires_grad=True)
+        y = F.ctc_loss(F.log_softmax(x, 2), fac.tensor(targets), times, sizes, reduction=reduction)
+        assert np.isinf(y.detach().numpy().reshape(-1)[0])
+        y.sum().backward()
+        assert np.all(np.isfinite(x.grad.numpy()))          # PyTorch's are NaN
+        return
+
+    def loss(package, x):
+        return package.nn.functional.ctc_loss(package.nn.functional.log_softmax(x, 2), package.tensor(targets), package.tensor(times), package.tensor(sizes),
+                                              reduction=reduction, zero_infinity=zero)
+    beside(loss, floats(rng, 9, 2, 4), atol=1e-4)
+
+
+def test_ctc_of_one_sample_and_another_blank(rng):
+    def loss(package, x):
+        return package.nn.CTCLoss(blank=2)(package.nn.functional.log_softmax(x, 1), package.tensor([0, 1, 1]), package.tensor(7), package.tensor(3))
+    beside(loss, floats(rng, 7, 4), atol=1e-4)
+
+
+def test_wrong_ctc():
+    x, t = fac.zeros(5, 2, 4), fac.tensor([[1, 2], [1, 2]])
+    for call, words in ((lambda: F.ctc_loss(x, t, [5, 6], [2, 2]), "input_lengths"), (lambda: F.ctc_loss(x, t, [5, 5], [2, 3]), "target_lengths"),
+                        (lambda: F.ctc_loss(x, fac.tensor([[1, 4], [1, 2]]), [5, 5], [2, 2]), "4 classes"), (lambda: F.ctc_loss(x, t, [5, 5], [2, 2], reduction="all"), "reduction"),
+                        (lambda: F.ctc_loss(x, fac.tensor([1, 2, 3]), [5, 5], [2, 2]), "3 labels")):
+        with pytest.raises(ValueError, match=words):
+            call()
+    with pytest.raises(fac.ShapeError, match="log_probs"):
+        F.ctc_loss(fac.zeros(5), t, [5], [2])
+
+
+# ---- bags ----
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding", [None, 1])
+@pytest.mark.parametrize("ids,offsets", [([[1, 2, 2], [0, 1, 5]], None), ([1, 2, 2, 0, 1, 5], [0, 2, 2, 5]), ([1, 1, 3], [0, 2])])
+def test_bags(rng, mode, padding, ids, offsets):
+    def bag(package, w):
+        given = {} if offsets is None else {"offsets": package.tensor(offsets)}
+        return package.nn.functional.embedding_bag(package.tensor(ids), w, mode=mode, padding_idx=padding, **given)
+    beside(bag, floats(rng, 6, 4))
+
+
+def test_bags_with_weights_and_a_last_offset(rng):
+    def bag(package, w, share):
+        return package.nn.functional.embedding_bag(package.tensor([1, 2, 2, 0, 5]), w, package.tensor([0, 2, 5]), mode="sum", per_sample_weights=share,
+                                                   include_last_offset=True)
+    beside(bag, floats(rng, 6, 4), floats(rng, 5))
+    layer = nn.EmbeddingBag(6, 4, mode="max")
+    assert layer(fac.tensor([[0, 1], [2, 3]])).shape == (2, 4) and "mode=max" in repr(layer)
+    table = fac.tensor(floats(rng, 6, 4))
+    np.testing.assert_allclose(nn.EmbeddingBag.from_pretrained(table, mode="sum")(fac.tensor([[0, 1]])).numpy()[0], (table[0] + table[1]).numpy(), rtol=1e-6)
+
+
+def test_wrong_bags():
+    w = fac.zeros(6, 4)
+    for call, words in ((lambda: F.embedding_bag(fac.tensor([1, 2]), w, [1]), "offsets"), (lambda: F.embedding_bag(fac.tensor([1, 2]), w, [0, 3]), "offsets"),
+                        (lambda: F.embedding_bag(fac.tensor([[1, 2]]), w, mode="least"), "mode"),
+                        (lambda: F.embedding_bag(fac.tensor([[1, 2]]), w, per_sample_weights=fac.ones(1, 2)), "mode sum")):
+        with pytest.raises(ValueError, match=words):
+            call()
+    with pytest.raises(fac.ShapeError, match="offsets"):
+        F.embedding_bag(fac.tensor([1, 2]), w)
+
+
+# ---- grids ----
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("corners", [False, True])
+def test_grids(rng, mode, padding, corners):
+    theta = floats(rng, 2, 2, 3)         # no place exactly at the edge of a pixel, where rounding would choose
+
+    def sample(package, x, theta):
+        f = package.nn.functional
+        return f.grid_sample(x, f.affine_grid(theta, (2, 3, 5, 4), align_corners=corners), mode=mode, padding_mode=padding, align_corners=corners)
+    beside(sample, floats(rng, 2, 3, 6, 5), theta, atol=2e-4)
+
+
+def test_wrong_grids():
+    with pytest.raises(ValueError, match="padding_mode"):
+        F.grid_sample(fac.zeros(1, 1, 2, 2), fac.zeros(1, 2, 2, 2), padding_mode="wrap")
+
+
+# ---- pools ----
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("how", [{}, {"stride": 4}, {"padding": 1}])
+@pytest.mark.parametrize("sized", [False, True])
+def test_unpooling(rng, n, how, sized):
+    fits = 11 if "stride" in how else 9 + how.get("padding", 0)         # what the default size is right for
+    x = floats(rng, 2, 3, *([11, 10, 9] if sized else [fits] * 3)[:n])
+
+    def there_and_back(package, x):
+        f, k = package.nn.functional, 3
+        y, at = getattr(f, f"max_pool{n}d")(x, k, **how, return_indices=True)
+        again = getattr(package.nn, f"MaxUnpool{n}d")(k, **how)
+        return again(y, at, output_size=x.shape) if sized else again(y, at)
+    beside(there_and_back, x)
+
+
+def test_a_maximum_of_two_windows_counts_once():
+    x = fac.tensor([[[0.0, 1.0, 5.0, 1.0, 0.0]]], requires_grad=True)
+    y, at = F.max_pool1d(x, 3, 1, return_indices=True)
+    z = F.max_unpool1d(y, at, 3, 1)
+    np.testing.assert_array_equal(z.detach().numpy(), [[[0, 0, 5, 0, 0]]])
+    z.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [[[0, 0, 1, 0, 0]]])       # PyTorch: 3, once for each window
+
+
+def test_wrong_unpooling():
+    with pytest.raises(fac.ShapeError, match="indices"):
+        F.max_unpool2d(fac.zeros(1, 1, 2, 2), fac.zeros(1, 1, 2, 1, dtype="int64"), 2)
+    with pytest.raises(ValueError, match="output_size"):
+        F.max_unpool1d(fac.zeros(1, 1, 2), fac.zeros(1, 1, 2, dtype="int64"), 2, output_size=(9,))
+    with pytest.raises(IndexError):
+        F.max_unpool1d(fac.ones(1, 1, 2), fac.tensor([[[0, 4]]]), 2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_norms_of_windows(rng, n, p):
+    x = np.abs(floats(rng, 2, 3, *[9, 8, 7][:n])) + 0.1
+    beside(lambda package, x: getattr(package.nn, f"LPPool{n}d")(p, 3, stride=2, ceil_mode=True)(x), x, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, (2, 3, None), (4, 2, 5)])
+@pytest.mark.parametrize("name", ["AdaptiveAvgPool3d", "AdaptiveMaxPool3d"])
+def test_adaptive_pools_over_three_dims(rng, name, size):
+    beside(lambda package, x: getattr(package.nn, name)(size)(x), floats(rng, 2, 3, 6, 5, 7))
+
+
+def test_slopes_by_chance(rng):
+    x = fac.tensor(np.full(4000, -1.0, "f4"), requires_grad=True)
+    layer = nn.RReLU(0.1, 0.5)
+    y = layer(x)
+    y.sum().backward()
+    slopes = -y.detach().numpy()
+    assert 0.1 <= slopes.min() < 0.12 and 0.48 < slopes.max() <= 0.5 and abs(slopes.mean() - 0.3) < 0.01
+    np.testing.assert_allclose(x.grad.numpy(), slopes, rtol=1e-6)
+    beside(lambda package, x: package.nn.functional.rrelu(x, 0.1, 0.5), floats(rng, 3, 4))
+    with pytest.raises(ValueError, match="slopes"):
+        F.rrelu(x, 0.5, 0.1)
+
+
+def test_layers_are_their_functions(rng):
+    sizes = (9, 8, 7)
+    pools = [(nn.LPPool1d, F.lp_pool1d), (nn.LPPool2d, F.lp_pool2d), (nn.LPPool3d, F.lp_pool3d)]
+    back = [(nn.MaxUnpool1d, F.max_unpool1d, F.max_pool1d), (nn.MaxUnpool2d, F.max_unpool2d, F.max_pool2d), (nn.MaxUnpool3d, F.max_unpool3d, F.max_pool3d)]
+    for n, ((layer, function), (unpool, apart, pool)) in enumerate(zip(pools, back), 1):
+        x = fac.tensor(floats(rng, 1, 2, *sizes[:n]))
+        np.testing.assert_array_equal(layer(2, 3)(x.abs()).numpy(), function(x.abs(), 2, 3).numpy())
+        y, at = pool(x, 3, return_indices=True)
+        np.testing.assert_array_equal(unpool(3)(y, at, output_size=x.shape).numpy(), apart(y, at, 3, output_size=x.shape).numpy())
+        assert "kernel_size=3" in repr(unpool(3)) and "norm_type=2" in repr(layer(2, 3))
+    x = fac.tensor(floats(rng, 1, 2, 4, 5, 6))
+    np.testing.assert_array_equal(nn.AdaptiveAvgPool3d(2)(x).numpy(), F.adaptive_avg_pool3d(x, 2).numpy())
+    np.testing.assert_array_equal(nn.AdaptiveMaxPool3d(2)(x).numpy(), F.adaptive_max_pool3d(x, 2).numpy())
