@@ -55,14 +55,17 @@ CALLS = {
     "masked_fill": ["x.masked_fill(y > 0, s)"], "nan_to_num": ["fac.nan_to_num(x / zeros, s, 1 + s, -s)"], "copy_": ["x + fac.zeros(3, 4).copy_(s)"],
     "fill_": ["x + fac.zeros(3, 4).fill_(s)"], "std": ["x.std(1, correction=s)"], "var": ["x.var(1, correction=s)"],
     "std_mean": ["fac.std_mean(x, 1, correction=s)[0]"], "var_mean": ["fac.var_mean(x, 1, correction=s)[0]"], "where": ["x.where(y > 0, s)"],
-    "histc": ["x + fac.histc(y, 4, -s - 2, s + 2)"],
+    "histc": ["x + fac.histc(y, 4, -s - 2, s + 2)"], "logspace": ["x + fac.logspace(s, 0.7, 4)"], "renorm": ["fac.renorm(x, 2 + s, 0, s)"],
+    "trapezoid": ["fac.trapezoid(x, dx=s)"], "trapz": ["fac.trapz(x, dx=s)"], "cumulative_trapezoid": ["fac.cumulative_trapezoid(x, dx=s)"],
+    "lp_pool1d": ["F.lp_pool1d(b.abs() + 1, 2 + s, 2)"], "lp_pool2d": ["F.lp_pool2d(x4.abs() + 1, 2 + s, 2)"],
+    "lp_pool3d": ["F.lp_pool3d(x4.abs().unsqueeze(0) + 1, 2 + s, 2)"], "rrelu": ["F.rrelu(x, s / 2, s)"],
 }
 CHANCE = {"dropout": "F.dropout(x, s)", "dropout1d": "F.dropout1d(b, s)", "dropout2d": "F.dropout2d(x4, s)", "dropout3d": "F.dropout3d(x4.unsqueeze(0), s)",
           "gumbel_softmax": "F.gumbel_softmax(x, 1 + s)", "normal": "x + fac.normal(s, s, (3, 4))"}
 PART_OF_A_PLAN = {
     "allclose": "says True or False", "many": "a size", "binary_cross_entropy": "a tensor", "bernoulli": "a tensor", "multinomial": "a tensor",
     "binary_cross_entropy_with_logits": "a tensor", "multilabel_soft_margin_loss": "a tensor", "nll_loss": "a tensor", "prelu": "a tensor",
-    "embedding": "a tensor", "linear": "a tensor", "bilinear": "a tensor", "promote_types": "a dtype", "quantize": "of a model", "report": "of a model",
+    "embedding": "a tensor", "embedding_bag": "a tensor", "linear": "a tensor", "bilinear": "a tensor", "promote_types": "a dtype", "quantize": "of a model", "report": "of a model",
     "verify": "of models", **{f"conv{t}{n}d": "a tensor" for t in ("", "_transpose") for n in (1, 2, 3)},
     "expand_as": "a shape", "is_same_size": "a shape", "reshape_as": "a shape", "view_as": "a shape", "type_as": "a dtype"}
 NUMBERS = {"value", "other", "weight", "alpha", "beta", "p", "eps", "min", "max", "scale", "fill_value"}
