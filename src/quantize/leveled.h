@@ -1,6 +1,7 @@
 /* What gives numbers few levels: a basis, planes of bits, signs, steps of LSQ. */
 #ifndef FACULA_QUANTIZE_LEVELED_H
 #define FACULA_QUANTIZE_LEVELED_H
+#include <math.h>
 #include "graph/graph_internal.h"
 #include "ops/basis.h"
 
@@ -25,6 +26,11 @@ bool fac_leveled_of(const fac_node *n, fac_leveled *to);
 /* The levels of filter c, as the numbers of `by` say (NULL of signs). */
 void fac_leveled_levels(const fac_leveled *l, const double *by, int64_t c, bool single,
                         fac_basis *to);
+/* Whether two numbers are one level but for rounding, beside the largest level. */
+static inline bool fac_leveled_close(double a, double b, double most) {
+    return fabs(a - b) <= 1e-6 * most;
+}
+
 /* ---- leveled_weights.c: weights that have levels of a basis without a quantizer ---- */
 enum { FAC_LEVELED_WEIGHT_BITS = 3 };
 typedef struct fac_rows fac_rows;

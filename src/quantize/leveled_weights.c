@@ -7,18 +7,14 @@
 #include "passes/common/single.h"
 #include "quantize/quantize.h"
 
-static const double near = 1e-6; /* of the largest level: what rounding may have done */
-
-static bool close_to(double a, double b, double most) { return fabs(a - b) <= near * most; }
-
 /* The different |w| of a row, the largest first; more than there may be: -1. */
 static int sizes_of(const fac_rows *w, int64_t r, double *to) {
     int count = 0;
     for (int64_t i = 0; i < w->terms; i++) {
         const double x = fabs((double)w->at[r * w->row_step + i * w->term_step]);
         int k = 0;
-        while (k < count && to[k] > x && !close_to(to[k], x, to[0])) k++;
-        if (k < count && close_to(to[k], x, to[0])) continue;
+        while (k < count && to[k] > x && !fac_leveled_close(to[k], x, to[0])) k++;
+        if (k < count && fac_leveled_close(to[k], x, to[0])) continue;
         if (count == FAC_BASIS_LEVELS / 2) return -1;
         memmove(to + k + 1, to + k, (size_t)(count - k) * sizeof *to);
         to[k] = x;
@@ -42,7 +38,7 @@ static bool has_levels(const fac_rows *w, int64_t r, const double *v, int bits, 
     fac_basis_of(v, 1, bits, false, true, &b);
     for (int64_t i = 0; i < w->terms; i++) {
         const double x = (double)w->at[r * w->row_step + i * w->term_step];
-        if (!close_to(b.level[fac_basis_find(&b, x)], x, most)) return false;
+        if (!fac_leveled_close(b.level[fac_basis_find(&b, x)], x, most)) return false;
     }
     return true;
 }

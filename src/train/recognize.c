@@ -12,8 +12,6 @@
 #include "quantize/quantize.h"
 #include "train/train_internal.h"
 
-static const double near = 1e-6; /* of the largest level: what rounding may have done */
-
 /* ---- numbers: where(x > t3, q3, where(x > t2, q2, where(x > t1, q1, q0))) ---- */
 
 bool fac_train_number(const fac_value *v, double *to) {
@@ -47,17 +45,15 @@ static bool read_chain(const fac_value *v, chain *c) {
     return c->n > 0 && fac_train_number(v, &c->level[c->n++]);
 }
 
-static bool close_to(double a, double b, double most) { return fabs(a - b) <= near * most; }
-
 /* Are these the levels and thresholds of the basis? */
 static bool fits(const chain *c, const double *v, int bits) {
     fac_basis b;
     fac_basis_of(v, 1, bits, true, true, &b);
     const double most = fabs(c->level[0]);
     for (int k = 0; k < c->n; k++)
-        if (!close_to(b.level[c->n - 1 - k], c->level[k], most)) return false;
+        if (!fac_leveled_close(b.level[c->n - 1 - k], c->level[k], most)) return false;
     for (int k = 0; k + 1 < c->n; k++)
-        if (!close_to(b.threshold[c->n - 2 - k], c->threshold[k], most)) return false;
+        if (!fac_leveled_close(b.threshold[c->n - 2 - k], c->threshold[k], most)) return false;
     return true;
 }
 
