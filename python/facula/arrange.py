@@ -14,7 +14,7 @@ from ._facula import Tensor, apply
 from .create import as_tensor, axis_of, zeros
 from .promote import reshape as _reshape
 from .reduce import sum
-from .shapes import cat, expand, flip, movedim, split, transpose, unsqueeze
+from .shapes import cat, flip, meshgrid, movedim, split, transpose, unsqueeze
 
 
 def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
@@ -223,13 +223,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
         raise _facula.ShapeError(f"cartesian_prod: vectors were expected, not shapes {[t.shape for t in tensors]}")
     if len(tensors) == 1:
         return tensors[0]
-    sizes = [t._count for t in tensors]
-    columns = []
-    for k, t in enumerate(tensors):
-        shape = [1] * len(tensors)
-        shape[k] = sizes[k]
-        columns.append(unsqueeze(ravel(expand(_reshape(t, shape), *sizes)), 1))
-    return cat(columns, 1)
+    return cat([unsqueeze(ravel(g), 1) for g in meshgrid(*tensors)], 1)
 
 
 def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:

@@ -18,31 +18,26 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype:
     return Tensor(base ** np.linspace(start, end, steps), dtype=dtype or get_default_dtype(), device=device)
 
 
-def _window(name: str, weights: tuple[float, ...], about: str) -> Any:
+def _window(name: str, weight: Any, about: str) -> Any:
+    """weight: of places from 0 to 1 in the window."""
     def function(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
         if window_length < 0:
             raise ValueError(f"{name}: a window of {window_length} numbers")
-        n = max(window_length - (not periodic), 1)
-        at = 2 * np.pi * np.arange(window_length) / n
-        y = np.ones(1) if window_length == 1 else np.sum([w * np.cos(k * at) for k, w in enumerate(weights)], 0)
-        return Tensor(y, dtype=dtype or get_default_dtype(), device=device)
+        at = np.arange(window_length) / max(window_length - (not periodic), 1)
+        return Tensor(np.ones(1) if window_length == 1 else weight(at), dtype=dtype or get_default_dtype(), device=device)
     function.__name__ = name
     function.__doc__ = f"{about} periodic: the first of a longer one of one more number, as spectra need it."
     return function
 
 
-hann_window = _window("hann_window", (0.5, -0.5), "Hann's window, a raised cosine;")
-hamming_window = _window("hamming_window", (0.54, -0.46), "Hamming's window;")
-blackman_window = _window("blackman_window", (0.42, -0.5, 0.08), "Blackman's window;")
+def _cosines(*weights: float) -> Any:
+    return lambda at: np.sum([w * np.cos(2 * np.pi * k * at) for k, w in enumerate(weights)], 0)
 
 
-def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Bartlett's window, a triangle; periodic: the first of a longer one of one more number, as spectra need it."""
-    if window_length < 0:
-        raise ValueError(f"bartlett_window: a window of {window_length} numbers")
-    n = max(window_length - (not periodic), 1)
-    y = np.ones(1) if window_length == 1 else 1 - np.abs(2 * np.arange(window_length) / n - 1)
-    return Tensor(y, dtype=dtype or get_default_dtype(), device=device)
+hann_window = _window("hann_window", _cosines(0.5, -0.5), "Hann's window, a raised cosine;")
+hamming_window = _window("hamming_window", _cosines(0.54, -0.46), "Hamming's window;")
+blackman_window = _window("blackman_window", _cosines(0.42, -0.5, 0.08), "Blackman's window;")
+bartlett_window = _window("bartlett_window", lambda at: 1 - np.abs(2 * at - 1), "Bartlett's window, a triangle;")
 
 
 def _areas(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:

@@ -140,18 +140,14 @@ class LPPool3d(_LPPool):
     function = "lp_pool3d"
 
 
-class _MaxUnpool(Module):
+class _MaxUnpool(_Pool):
     function = "max_unpool2d"
 
     def __init__(self, kernel_size: F.Size, stride: F.Size | None = None, padding: F.Size = 0) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+        super().__init__(kernel_size, stride, padding)
 
-    def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:  # type: ignore[override]
         return getattr(F, self.function)(x, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):
