@@ -84,7 +84,7 @@ static fac_status check(const fac_lm_config *c, fac_error *err) {
 /* ---- GGUF ---- */
 
 typedef struct keys {
-    const fac_gguf *g;
+    fac_gguf *g;
     const char *arch;
 } keys;
 
@@ -147,6 +147,7 @@ fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_e
         (void)a;
         FAC_TRY(check_scaling(g, arch, err));
         from_keys(&(keys){ g, arch }, c);
+        FAC_TRY(fac_gguf_right(g, err));
         if (strcmp(arch, "phi3")) c->before = c->stretch = 0;
         if (!strcmp(arch, "gemma2") && c->layers == 46 && !(c->scale > 0))
             c->scale = 1 / sqrt((double)c->width / (double)c->heads);
@@ -160,10 +161,14 @@ fac_status fac_lm_config_gguf(fac_gguf *g, fac_lm_config *c, fac_arena *a, fac_e
 static const cJSON *get(const cJSON *o, const char *key) {
     return cJSON_GetObjectItemCaseSensitive(o, key);
 }
+static bool is_missing(const cJSON *j) { return !j || cJSON_IsNull(j); }
+
+/* NaN, which every check refuses: it is there, and no number. */
 static double real(const cJSON *o, const char *a, const char *b, double missing) {
     const cJSON *j = get(o, a);
-    if (!cJSON_IsNumber(j) && b) j = get(o, b);
-    return cJSON_IsNumber(j) ? j->valuedouble : missing;
+    if (is_missing(j) && b) j = get(o, b);
+    if (is_missing(j)) return missing;
+    return cJSON_IsNumber(j) ? j->valuedouble : NAN;
 }
 static int64_t whole(const cJSON *o, const char *a, const char *b, int64_t missing) {
     const double x = real(o, a, b, (double)missing);

@@ -156,10 +156,14 @@ static fac_status add_parts(fac_lm *m, const char *path, int64_t parts, fac_erro
 }
 
 static fac_status load_gguf(fac_lm *m, fac_file *f, const char *path, fac_error *err) {
-    fac_gguf *g;
-    FAC_TRY(fac_gguf_open(f, &g, err));
-    fac_status status = fac_lm_config_gguf(g, &m->c, &m->arena, err);
-    const int64_t parts = fac_gguf_int(g, "split.count", 1);
+    fac_gguf *g = NULL;
+    int64_t parts = 1;
+    fac_status status = fac_gguf_open(f, &g, err);
+    if (!status) status = fac_lm_config_gguf(g, &m->c, &m->arena, err);
+    if (!status) {
+        parts = fac_gguf_int(g, "split.count", 1);
+        status = fac_gguf_right(g, err);
+    }
     fac_gguf_free(g);
     m->name = fac_lm_name_gguf;
     if (status) return fac_raise_in(err, status, "%s", path);

@@ -9,6 +9,7 @@
 #include "tensor/gguf.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
@@ -16,8 +17,6 @@
 #include "tensor/weights.h"
 
 enum { LEAST_KEY = 8 + 4 + 1, LEAST_TENSOR = 8 + 4 + 4 + 8, DEPTH = 4, ALIGNMENT = 32 };
-
-static const unsigned char bytes_of[FAC_GGUF_TYPES] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
 
 /* ---- bytes ---- */
 
@@ -86,14 +85,14 @@ static fac_status pass_elements(reader *r, uint32_t type, uint64_t n, int depth)
     if (type >= FAC_GGUF_TYPES || depth > DEPTH)
         return fac_raise(r->err, FAC_E_FORMAT, "a value of type %" PRIu32 ", %d arrays deep", type,
                          depth);
-    const size_t size = bytes_of[type] ? bytes_of[type] : 8;
+    const size_t size = fac_gguf_bytes(type) ? fac_gguf_bytes(type) : 8;
     if (n > left(r) / size)
         return fac_raise(r->err, FAC_E_FORMAT,
                          "%" PRIu64
                          " values of %zu bytes, %zu bytes are left: is the file truncated?",
                          n, size, left(r));
-    if (bytes_of[type]) r->p += n * size;
-    for (uint64_t i = 0; i < n && !bytes_of[type]; i++) {
+    if (fac_gguf_bytes(type)) r->p += n * size;
+    for (uint64_t i = 0; i < n && !fac_gguf_bytes(type); i++) {
         if (type == FAC_GGUF_TEXT)
             FAC_TRY(take_text(r, "a text", &text, &length));
         else
@@ -112,7 +111,7 @@ static fac_status take_key(reader *r, fac_gguf *g, fac_gguf_key *k) {
         FAC_TRY(take(r, 4, "an array", &type));
         FAC_TRY(take(r, 8, "an array", &k->n));
     }
-    k->type = (int)type;
+    k->type = type;
     k->at = r->p;
     const fac_status status = pass_elements(r, type, k->n, 0);
     if (status) return fac_raise_in(r->err, status, "%.100s", k->name);
@@ -199,9 +198,34 @@ static fac_status check_tensor(const fac_gguf *g, const fac_gguf_tensor *t, size
     return FAC_OK;
 }
 
+/* By where they begin. */
+static int by_offset(const void *a, const void *b) {
+    const fac_gguf_tensor *x = *(const fac_gguf_tensor *const *)a,
+                          *y = *(const fac_gguf_tensor *const *)b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* No byte is two tensors'.  How long those of unknown types are is not known. */
+static fac_status check_places(const fac_gguf *g, fac_error *err) {
+    const fac_gguf_tensor **order = fac_alloc(g->ntensors + 1, sizeof *order), *two = NULL;
+    if (!order) return fac_raise_memory(err, "the tensors of a GGUF file");
+    for (size_t k = 0; k < g->ntensors; k++) order[k] = &g->tensors[k];
+    qsort(order, g->ntensors, sizeof *order, by_offset);
+    for (size_t k = 1; k < g->ntensors && !two; k++) {
+        const fac_gguf_tensor *t = order[k - 1];
+        const size_t bytes = t->type.dtype == FAC_NONE ? 1 : fac_type_bytes(&t->type);
+        if (order[k]->offset - t->offset < bytes) two = order[k];
+    }
+    fac_release(order);
+    if (!two) return FAC_OK;
+    return fac_raise(err, FAC_E_FORMAT, "%.100s: begins at byte %" PRIu64 ", within another tensor",
+                     two->name, two->offset);
+}
+
 static fac_status find_data(reader *r, fac_gguf *g, size_t *alignment) {
     const int64_t a = fac_gguf_int(g, "general.alignment", ALIGNMENT);
     const size_t head = (size_t)(r->p - r->begin);
+    FAC_TRY(fac_gguf_right(g, r->err));
     if (a < 8 || a > 1 << 20 || (a & (a - 1)))
         return fac_raise(r->err, FAC_E_FORMAT,
                          "general.alignment is %" PRId64 ": a power of two from 8 on", a);
@@ -251,7 +275,7 @@ static fac_status read_head(fac_gguf *g, fac_error *err) {
     FAC_TRY(find_data(&r, g, &alignment));
     for (size_t k = 0; k < g->ntensors; k++)
         FAC_TRY(check_tensor(g, &g->tensors[k], alignment, err));
-    return FAC_OK;
+    return check_places(g, err);
 }
 
 fac_status fac_gguf_open(fac_file *f, fac_gguf **out, fac_error *err) {
@@ -274,84 +298,6 @@ void fac_gguf_free(fac_gguf *g) {
     fac_arena_free(&g->arena);
     fac_file_free(g->file);
     fac_release(g);
-}
-
-/* ---- values ---- */
-
-const fac_gguf_key *fac_gguf_find(const fac_gguf *g, const char *name) {
-    return fac_table_get(&g->by_name, name);
-}
-
-/* The lowest n bytes, as an unsigned number. */
-static uint64_t bits_at(const unsigned char *p, int n) {
-    uint64_t x = 0;
-    memcpy(&x, p, (size_t)n);
-    return x;
-}
-
-static int64_t integer_at(int type, const unsigned char *p) {
-    const uint64_t x = bits_at(p, bytes_of[type]);
-    switch (type) {
-    case FAC_GGUF_I8:
-        return (int8_t)x;
-    case FAC_GGUF_I16:
-        return (int16_t)x;
-    case FAC_GGUF_I32:
-        return (int32_t)x;
-    default:
-        return (int64_t)x;
-    }
-}
-
-static double real_at(int type, const unsigned char *p) {
-    float f;
-    double d;
-    if (type == FAC_GGUF_F32) return (double)*(float *)memcpy(&f, p, sizeof f);
-    if (type == FAC_GGUF_F64) return *(double *)memcpy(&d, p, sizeof d);
-    if (type == FAC_GGUF_U64) return (double)bits_at(p, 8);
-    return (double)integer_at(type, p);
-}
-
-static const fac_gguf_key *number_of(const fac_gguf *g, const char *name) {
-    const fac_gguf_key *k = fac_gguf_find(g, name);
-    return k && !k->array && bytes_of[k->type] ? k : NULL;
-}
-
-int64_t fac_gguf_int(const fac_gguf *g, const char *name, int64_t missing) {
-    const fac_gguf_key *k = number_of(g, name);
-    if (!k || k->type == FAC_GGUF_F32 || k->type == FAC_GGUF_F64) return missing;
-    return integer_at(k->type, k->at);
-}
-
-double fac_gguf_real(const fac_gguf *g, const char *name, double missing) {
-    const fac_gguf_key *k = number_of(g, name);
-    return k ? real_at(k->type, k->at) : missing;
-}
-
-double fac_gguf_number(const fac_gguf_key *k, uint64_t i) {
-    return real_at(k->type, k->at + i * bytes_of[k->type]);
-}
-
-const char *fac_gguf_next_text(const unsigned char **p, size_t *bytes) {
-    uint64_t n;
-    memcpy(&n, *p, 8);
-    const char *text = (const char *)*p + 8;
-    *p += 8 + n;
-    *bytes = (size_t)n;
-    return text;
-}
-
-const char *fac_gguf_text(fac_gguf *g, const char *name, size_t *bytes) {
-    const fac_gguf_key *k = fac_gguf_find(g, name);
-    size_t n;
-    if (!k || k->array || k->type != FAC_GGUF_TEXT) return NULL;
-    const unsigned char *p = k->at;
-    const char *text = fac_gguf_next_text(&p, &n);
-    char *copy = fac_arena_alloc(&g->arena, n + 1, 1);
-    if (!copy) return NULL;
-    memcpy(copy, text, n);
-    if (bytes) *bytes = n;
-    return copy;
 }
 
 /* ---- tensors ---- */

@@ -26,10 +26,12 @@ enum {
     FAC_GGUF_TYPES
 };
 
+size_t fac_gguf_bytes(uint32_t type); /* of one value; 0: a text or an array */
+
 /* A value lies at `at` in the file: one of them, or n elements of an array (`type` is theirs). */
 typedef struct fac_gguf_key {
     const char *name;
-    int type;
+    uint32_t type;
     bool array;
     uint64_t n;
     const unsigned char *at;
@@ -51,6 +53,7 @@ typedef struct fac_gguf {
     fac_gguf_tensor *tensors;
     size_t nkeys, ntensors, data; /* data: where tensors begin, a byte of the file */
     fac_table by_name;            /* keys */
+    const fac_gguf_key *wrong;    /* the first that was asked for and has another type */
 } fac_gguf;
 
 bool fac_gguf_here(const fac_file *f);
@@ -59,11 +62,13 @@ void fac_gguf_free(fac_gguf *g); /* NULL is fine */
 
 /* NULL: there is none. */
 const fac_gguf_key *fac_gguf_find(const fac_gguf *g, const char *name);
-/* Of a number or a flag of any type; `missing` where there is none. */
-int64_t fac_gguf_int(const fac_gguf *g, const char *name, int64_t missing);
-double fac_gguf_real(const fac_gguf *g, const char *name, double missing);
+/* Of a number or a flag of any type; `missing` where there is none.  A key of another kind is no
+ * missing one: fac_gguf_right says so, after all have been asked for. */
+int64_t fac_gguf_int(fac_gguf *g, const char *name, int64_t missing);
+double fac_gguf_real(fac_gguf *g, const char *name, double missing);
 /* A copy in the arena, its length in *bytes (may be NULL); NULL: no such text, or no memory. */
 const char *fac_gguf_text(fac_gguf *g, const char *name, size_t *bytes);
+fac_status fac_gguf_right(const fac_gguf *g, fac_error *err);
 /* Element i of an array of numbers. */
 double fac_gguf_number(const fac_gguf_key *k, uint64_t i);
 /* The text at *p, which moves after it; its bytes are those of the file, without a zero at the end.

@@ -69,26 +69,34 @@ static fac_status add_merges(const fac_gguf *g, fac_tokenizer *t, fac_error *err
     return FAC_OK;
 }
 
-static int32_t id_of(const fac_gguf *g, const fac_tokenizer *t, const char *name) {
+/* -1, as a signed or an unsigned number, says as well that there is none. */
+static fac_status id_of(fac_gguf *g, const fac_tokenizer *t, const char *name, int32_t *to,
+                        fac_error *err) {
     const int64_t id = fac_gguf_int(g, name, -1);
-    return id < 0 || id >= t->n ? -1 : (int32_t)id;
+    const bool none = id == -1 || id == UINT32_MAX;
+    *to = none ? -1 : (int32_t)id;
+    if (none || (id >= 0 && id < t->n)) return FAC_OK;
+    return fac_raise(err, FAC_E_FORMAT, "%s: %lld is no token: there are %lld", name, (long long)id,
+                     (long long)t->n);
 }
 
-static void set_ids(const fac_gguf *g, fac_tokenizer *t) {
-    t->bos = id_of(g, t, KEY("bos_token_id"));
-    t->eos = id_of(g, t, KEY("eos_token_id"));
-    t->eot = id_of(g, t, KEY("eot_token_id"));
-    t->unknown = id_of(g, t, KEY("unknown_token_id"));
+static fac_status set_ids(fac_gguf *g, fac_tokenizer *t, fac_error *err) {
+    FAC_TRY(id_of(g, t, KEY("bos_token_id"), &t->bos, err));
+    FAC_TRY(id_of(g, t, KEY("eos_token_id"), &t->eos, err));
+    FAC_TRY(id_of(g, t, KEY("eot_token_id"), &t->eot, err));
+    FAC_TRY(id_of(g, t, KEY("unknown_token_id"), &t->unknown, err));
     t->add_bos = fac_gguf_int(g, KEY("add_bos_token"), t->kind == FAC_TOKENS_SCORES);
     t->add_eos = fac_gguf_int(g, KEY("add_eos_token"), t->kind == FAC_TOKENS_UNIGRAM);
     t->lead = fac_gguf_int(g, KEY("add_space_prefix"), t->kind != FAC_TOKENS_BYTES);
     t->join_spaces = fac_gguf_int(g, KEY("remove_extra_whitespaces"), 0);
     t->decode_drops = t->lead;
-    if (t->kind != FAC_TOKENS_WORDS) return;
-    t->cls = id_of(g, t, KEY("cls_token_id")) >= 0 ? id_of(g, t, KEY("cls_token_id")) : t->bos;
-    t->sep = id_of(g, t, KEY("seperator_token_id")); /* spelled so in the files */
+    if (t->kind != FAC_TOKENS_WORDS) return FAC_OK;
+    FAC_TRY(id_of(g, t, KEY("cls_token_id"), &t->cls, err));
+    FAC_TRY(id_of(g, t, KEY("seperator_token_id"), &t->sep, err)); /* spelled so in the files */
+    if (t->cls < 0) t->cls = t->bos;
     if (t->sep < 0) t->sep = t->eos;
     t->lower = t->strip = t->chinese = t->clean = true;
+    return FAC_OK;
 }
 
 static fac_status set_cut(fac_gguf *g, fac_tokenizer *t, fac_error *err) {
@@ -142,7 +150,7 @@ static bool respell_words(fac_tokenizer *t) {
 
 static fac_status settle(fac_gguf *g, fac_tokenizer *t, fac_error *err) {
     size_t bytes;
-    set_ids(g, t);
+    FAC_TRY(set_ids(g, t, err));
     if (t->kind == FAC_TOKENS_BYTES) {
         FAC_TRY(set_cut(g, t, err));
         FAC_TRY(add_merges(g, t, err));
@@ -152,6 +160,7 @@ static fac_status settle(fac_gguf *g, fac_tokenizer *t, fac_error *err) {
     const char *chat = fac_gguf_text(g, "tokenizer.chat_template", &bytes);
     if (chat) t->chat = fac_arena_text(&t->arena, chat);
     if (chat && !t->chat) return no_memory(t->n, err);
+    FAC_TRY(fac_gguf_right(g, err));
     return fac_tokenizer_finish(t, err);
 }
 

@@ -135,29 +135,48 @@ static int32_t look(const fac_tokenizer *t, const char *s) {
     return s ? fac_tokenizer_look(t, s, strlen(s)) : -1;
 }
 
-static void template_(fac_tokenizer *t, const cJSON *j) {
+/* given: its number, where the file says it; else that of the vocabulary. */
+static fac_status special_id(const fac_tokenizer *t, const char *name, const cJSON *given,
+                             int32_t *to, fac_error *err) {
+    int64_t id = look(t, name);
+    const bool good = given ? id_of(given, t->n, &id) : id >= 0;
+    *to = (int32_t)id;
+    if (good) return FAC_OK;
+    return fac_raise(err, FAC_E_FORMAT,
+                     "tokenizer.json: post_processor: \"%.40s\" is no token of the vocabulary",
+                     name ? name : "?");
+}
+
+static fac_status template_(fac_tokenizer *t, const cJSON *j, fac_error *err) {
     bool before = true;
     const cJSON *k;
     cJSON_ArrayForEach(k, get(j, "single")) {
-        const int32_t id = look(t, text_of(get(k, "SpecialToken"), "id"));
-        if (get(k, "Sequence"))
-            before = false;
-        else if (before)
-            t->bos = id;
+        if (get(k, "Sequence")) before = false;
+        if (get(k, "Sequence")) continue;
+        const char *name = text_of(get(k, "SpecialToken"), "id");
+        const cJSON *entry = name ? get(get(j, "special_tokens"), name) : NULL;
+        const cJSON *given = cJSON_GetArrayItem(get(entry, "ids"), 0);
+        FAC_TRY(special_id(t, name, given, before ? &t->bos : &t->eos, err));
+        if (before)
+            t->add_bos = true;
         else
-            t->eos = id;
-        if (before && id >= 0) t->add_bos = true;
-        if (!before && id >= 0) t->add_eos = true;
+            t->add_eos = true;
     }
+    return FAC_OK;
+}
+
+/* ["[CLS]", 101] */
+static fac_status around(fac_tokenizer *t, const cJSON *pair, int32_t *to, fac_error *err) {
+    const char *name = cJSON_GetStringValue(cJSON_GetArrayItem(pair, 0));
+    return special_id(t, name, cJSON_GetArrayItem(pair, 1), to, err);
 }
 
 static fac_status post_processor(fac_tokenizer *t, const cJSON *j, const char *type,
                                  fac_error *err) {
-    if (!strcmp(type, "TemplateProcessing"))
-        template_(t, j);
-    else if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing")) {
-        t->cls = look(t, cJSON_GetStringValue(cJSON_GetArrayItem(get(j, "cls"), 0)));
-        t->sep = look(t, cJSON_GetStringValue(cJSON_GetArrayItem(get(j, "sep"), 0)));
+    if (!strcmp(type, "TemplateProcessing")) return template_(t, j, err);
+    if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing")) {
+        FAC_TRY(around(t, get(j, "cls"), &t->cls, err));
+        FAC_TRY(around(t, get(j, "sep"), &t->sep, err));
     } else if (strcmp(type, "ByteLevel"))
         return unknown_part("post_processor", type, err);
     return FAC_OK;
@@ -171,6 +190,7 @@ enum { MOST = 1 << 24 };
 static int64_t count_of(const cJSON *vocab, const cJSON *added, bool pairs) {
     int64_t n = 0, id;
     const cJSON *k;
+    if (pairs ? !cJSON_IsArray(vocab) : !cJSON_IsObject(vocab)) return 0;
     if (pairs)
         n = cJSON_GetArraySize(vocab);
     else
@@ -185,38 +205,78 @@ static int64_t count_of(const cJSON *vocab, const cJSON *added, bool pairs) {
     return n;
 }
 
-static bool set_pairs(fac_tokenizer *t, const cJSON *vocab) {
+static fac_status set_pairs(fac_tokenizer *t, const cJSON *vocab, fac_error *err) {
     int32_t id = 0;
     const cJSON *k;
     cJSON_ArrayForEach(k, vocab) {
         const char *s = cJSON_GetStringValue(cJSON_GetArrayItem(k, 0));
         const cJSON *score = cJSON_GetArrayItem(k, 1);
-        if (!s || !cJSON_IsNumber(score)) return false;
+        if (!s || !cJSON_IsNumber(score))
+            return fac_raise(err, FAC_E_FORMAT,
+                             "tokenizer.json: token %d is no pair of a text and a score", (int)id);
         if (!fac_tokenizer_set(t, id++, s, strlen(s), (float)score->valuedouble, FAC_TOKEN_NORMAL))
-            return false;
+            return fac_raise_memory(err, "a tokenizer");
     }
-    return true;
+    return FAC_OK;
 }
 
-static bool set_ids(fac_tokenizer *t, const cJSON *vocab) {
+/* A token may be named twice, in the vocabulary and among those that were added; an id is one
+ * token's. */
+static fac_status set_one(fac_tokenizer *t, int32_t id, const char *s, int type, fac_error *err) {
+    const fac_token *k = &t->tokens[id];
+    if (k->spelling && strcmp(k->spelling, s))
+        return fac_raise(err, FAC_E_FORMAT,
+                         "tokenizer.json: two tokens with the id %d, \"%.40s\" and \"%.40s\"",
+                         (int)id, k->spelling, s);
+    if (fac_tokenizer_set(t, id, s, strlen(s), 0, type)) return FAC_OK;
+    return fac_raise_memory(err, "a tokenizer");
+}
+
+static fac_status set_ids(fac_tokenizer *t, const cJSON *vocab, fac_error *err) {
     const cJSON *k;
-    cJSON_ArrayForEach(k, vocab) if (!fac_tokenizer_set(t, (int32_t)k->valuedouble, k->string,
-                                                        strlen(k->string), 0,
-                                                        FAC_TOKEN_NORMAL)) return false;
-    return true;
+    cJSON_ArrayForEach(k, vocab)
+        FAC_TRY(set_one(t, (int32_t)k->valuedouble, k->string, FAC_TOKEN_NORMAL, err));
+    return FAC_OK;
 }
 
-static bool set_added(fac_tokenizer *t, const cJSON *added) {
+static fac_status set_added(fac_tokenizer *t, const cJSON *added, fac_error *err) {
     const cJSON *k;
     cJSON_ArrayForEach(k, added) {
         const int32_t id = (int32_t)get(k, "id")->valuedouble;
-        const char *s = text_of(k, "content");
         const int type = is_true(k, "special") ? FAC_TOKEN_CONTROL : FAC_TOKEN_USER;
-        if (!fac_tokenizer_set(t, id, s, strlen(s), 0, type)) return false;
+        FAC_TRY(set_one(t, id, text_of(k, "content"), type, err));
         t->tokens[id].left = is_true(k, "lstrip");
         t->tokens[id].right = is_true(k, "rstrip");
     }
-    return true;
+    return FAC_OK;
+}
+
+static fac_status check_id(const fac_tokenizer *t, const char *s, int32_t id, fac_error *err) {
+    const int32_t found = fac_tokenizer_look(t, s, strlen(s));
+    if (found == id) return FAC_OK;
+    return fac_raise(err, FAC_E_FORMAT,
+                     "tokenizer.json: the token \"%.40s\" has two ids, %d and %d", s, (int)found,
+                     (int)id);
+}
+
+/* A text becomes one id: a token has no second one.  Lists of pairs may repeat a spelling. */
+static fac_status check_ids(const fac_tokenizer *t, const cJSON *vocab, const cJSON *added,
+                            fac_error *err) {
+    const cJSON *k;
+    if (cJSON_IsObject(vocab))
+        cJSON_ArrayForEach(k, vocab) FAC_TRY(check_id(t, k->string, (int32_t)k->valuedouble, err));
+    cJSON_ArrayForEach(k, added)
+        FAC_TRY(check_id(t, text_of(k, "content"), (int32_t)get(k, "id")->valuedouble, err));
+    return FAC_OK;
+}
+
+static fac_status set_tokens(fac_tokenizer *t, const cJSON *vocab, const cJSON *added,
+                             fac_error *err) {
+    const bool pairs = t->kind == FAC_TOKENS_UNIGRAM;
+    FAC_TRY(pairs ? set_pairs(t, vocab, err) : set_ids(t, vocab, err));
+    FAC_TRY(set_added(t, added, err));
+    if (!fac_tokenizer_index(t)) return fac_raise_memory(err, "a tokenizer");
+    return check_ids(t, vocab, added, err);
 }
 
 static fac_status add_merges(fac_tokenizer *t, const cJSON *merges, fac_error *err) {
@@ -257,13 +317,15 @@ static fac_status model_kind(const cJSON *model, fac_tokens *kind, fac_error *er
 static fac_status fill(fac_tokenizer *t, const cJSON *root, fac_error *err) {
     const cJSON *model = get(root, "model"), *vocab = get(model, "vocab"),
                 *added = get(root, "added_tokens");
-    const bool set = t->kind == FAC_TOKENS_UNIGRAM ? set_pairs(t, vocab) : set_ids(t, vocab);
-    if (!set || !set_added(t, added) || !fac_tokenizer_index(t))
-        return fac_raise_memory(err, "a tokenizer");
+    FAC_TRY(set_tokens(t, vocab, added, err));
     t->unknown = look(t, text_of(model, "unk_token"));
     if (t->kind == FAC_TOKENS_UNIGRAM) {
-        int64_t id;
-        t->unknown = id_of(get(model, "unk_id"), t->n, &id) ? (int32_t)id : -1;
+        const cJSON *unknown = get(model, "unk_id");
+        int64_t id = -1;
+        if (unknown && !cJSON_IsNull(unknown) && !id_of(unknown, t->n, &id))
+            return fac_raise(err, FAC_E_FORMAT, "tokenizer.json: unk_id is no token: there are %d",
+                             (int)t->n);
+        t->unknown = (int32_t)id;
     }
     if (t->unknown >= 0 && t->kind == FAC_TOKENS_UNIGRAM)
         t->tokens[t->unknown].type = FAC_TOKEN_UNKNOWN;

@@ -1,4 +1,5 @@
 /* The tokens of a tokenizer: by number, by spelling, and which pairs become one. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
@@ -241,8 +242,18 @@ static bool list_specials(fac_tokenizer *t) {
     return t->specials;
 }
 
+/* Scores are compared and added: one that is no number would decide by chance. */
+static fac_status check_scores(const fac_tokenizer *t, fac_error *err) {
+    for (int32_t id = 0; id < t->n; id++)
+        if (!isfinite(t->tokens[id].score))
+            return fac_raise(err, FAC_E_FORMAT, "a tokenizer: the score of token %d is %g", (int)id,
+                             (double)t->tokens[id].score);
+    return FAC_OK;
+}
+
 fac_status fac_tokenizer_finish(fac_tokenizer *t, fac_error *err) {
     int16_t names[512];
+    FAC_TRY(check_scores(t, err));
     bool good = t->map.room || fac_tokenizer_index(t);
     for (int c = 0; c < 512; c++) names[c] = (int16_t)byte_named((uint32_t)c);
     for (int32_t id = 0; good && id < t->n; id++) {

@@ -104,6 +104,23 @@ static void a_link_stays_a_link(void **state) {
     unlink(target);
 }
 
+/* To itself, or to what is not there: neither is replaced. */
+static void links_that_lead_nowhere(void **state) {
+    (void)state;
+    static const char *const targets[] = { "link", "missing", "missing/file" };
+    for (int k = 0; k < 3; k++) {
+        struct stat s;
+        fac_writer *w = NULL;
+        fac_error err = { 0 };
+        assert_int_equal(symlink(targets[k], in_folder("link")), 0);
+        assert_int_equal(fac_writer_open(in_folder("link"), &w, &err), FAC_E_IO);
+        assert_non_null(strstr(err.text, in_folder("link")));
+        assert_int_equal(lstat(in_folder("link"), &s), 0);
+        assert_true(S_ISLNK(s.st_mode));
+        unlink(in_folder("link"));
+    }
+}
+
 static void devices_are_written_not_replaced(void **state) {
     (void)state;
     struct stat s;
@@ -266,6 +283,7 @@ int main(void) {
         cmocka_unit_test(written_files_read_back),
         cmocka_unit_test(a_cancelled_file_leaves_the_old_one),
         cmocka_unit_test(a_link_stays_a_link),
+        cmocka_unit_test(links_that_lead_nowhere),
         cmocka_unit_test(devices_are_written_not_replaced),
         cmocka_unit_test(file_errors_are_clear),
         cmocka_unit_test(files_in_memory),

@@ -175,6 +175,33 @@ static void scalings_of_gguf_that_are_not_known(void **state) {
     unlink(path);
 }
 
+/* A key of another kind is no missing one, and the file is named. */
+static void keys_of_another_kind(void **state) {
+    (void)state;
+    static const char begin[24] = "GGUF\3\0\0\0\0\0\0\0\0\0\0\0\2";
+    char path[60], name[60];
+    snprintf(path, sizeof path, "/tmp/facula-kinds-%d.gguf", (int)getpid());
+    static const char *const keys[] = { "block_count", "attention.head_count_kv",
+                                        "rope.freq_base" };
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        fac_gguf_head h = { .keys = 0 };
+        fac_lm *m;
+        fac_text_add_bytes(&h.text, begin, sizeof begin);
+        fac_gguf_put_text(&h, "general.architecture", "llama");
+        snprintf(name, sizeof name, "llama.%s", keys[k]);
+        fac_gguf_put_text(&h, name, "3");
+        OK(fac_file_write(path, h.text.s, h.text.n, &err));
+        assert_int_equal(fac_lm_load(path, cpu, NULL, &m, &err), FAC_E_FORMAT);
+        assert_non_null(strstr(err.text, path));
+        if (!strstr(err.text, name)) fail_msg("%s", err.text);
+        OK(fac_file_write(path, h.text.s, h.text.n - 2, &err));
+        assert_int_equal(fac_lm_load(path, cpu, NULL, &m, &err), FAC_E_FORMAT);
+        assert_non_null(strstr(err.text, path));
+        fac_text_free(&h.text);
+    }
+    unlink(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_that_cannot_be),
@@ -182,6 +209,7 @@ int main(void) {
         cmocka_unit_test(weights_that_files_lack),
         cmocka_unit_test(weights_that_are_no_numbers),
         cmocka_unit_test(scalings_of_gguf_that_are_not_known),
+        cmocka_unit_test(keys_of_another_kind),
     };
     return run_families(tests, sizeof tests / sizeof *tests);
 }

@@ -13,6 +13,7 @@
 #include "facula/facula.h"
 #include "facula/op.h"
 #include "graph/graph_internal.h"
+#include "report/diff/match.h"
 #include "flow_check.h"
 
 static fac_differences *diff(const fac_graph *a, const fac_graph *b, fac_diff_opts o) {
@@ -145,6 +146,64 @@ static void order_alone_is_no_difference(void **state) {
 }
 
 /* ---- contents ---- */
+
+static fac_tensor *filled(fac_dtype d, fac_dims dims, const void *data, size_t bytes) {
+    fac_tensor *t = NULL;
+    OK(fac_tensor_new(NULL, d, dims, &t, err));
+    OK(fac_tensor_write(t, data, bytes, err));
+    return t;
+}
+
+/* Doubles hold no 64 bits; blocks of numbers are found by their own size. */
+static void numbers_of_every_type_are_measured(void **state) {
+    (void)state;
+    static const int64_t p[] = { 1LL << 53, INT64_MAX, -5, INT64_MIN },
+                         q[] = { (1LL << 53) + 1, INT64_MAX - 3, -5, INT64_MIN };
+    static const fac_dtype wide[] = { FAC_I64, FAC_U64 };
+    enum { N = 2048 };
+    double largest, share;
+    for (int k = 0; k < 2; k++) {
+        fac_tensor *a = filled(wide[k], fac_shape(4), p, sizeof p),
+                   *b = filled(wide[k], fac_shape(4), q, sizeof q);
+        OK(fac_contents_compare(a, b, &largest, &share, err));
+        assert_true(largest == 3 && share == 0.5);
+        fac_tensor_free(a);
+        fac_tensor_free(b);
+    }
+    static float x[N];
+    for (int k = 0; k < N; k++) x[k] = (float)(k % 9 - 4);
+    fac_tensor *f = filled(FAC_F32, fac_shape(N), x, sizeof x), *a = NULL, *b = NULL;
+    x[N - 5] += 1;
+    fac_tensor *g = filled(FAC_F32, fac_shape(N), x, sizeof x);
+    OK(fac_tensor_convert(f, FAC_Q8_0, &a, err));
+    OK(fac_tensor_convert(g, FAC_Q8_0, &b, err));
+    OK(fac_contents_compare(a, b, &largest, &share, err));
+    assert_true(largest > 0.9 && largest < 1.1 && share > 0 && share <= 32.0 / N);
+    fac_tensor_free(a);
+    fac_tensor_free(b);
+    fac_tensor_free(f);
+    fac_tensor_free(g);
+}
+
+static void integers_are_told_as_they_are(void **state) {
+    (void)state;
+    static const int64_t most[2] = { INT64_MAX, INT64_MAX - 1 };
+    fac_graph *g[2];
+    for (int k = 0; k < 2; k++) {
+        g[k] = fac_graph_new();
+        fac_value *x = fac_input(g[k], "x", FAC_I64, fac_shape(4));
+        fac_tensor *t = filled(FAC_I64, fac_shape(1), &most[k], sizeof *most);
+        fac_output(g[k], "y", fac_neg(fac_add(fac_abs(x), fac_const(g[k], t))));
+        fac_tensor_free(t);
+    }
+    fac_differences *d = diff(g[0], g[1], (fac_diff_opts){ 0 });
+    const fac_change *c = fac_differences_get(d, 0);
+    assert_non_null(c);
+    if (!strstr(c->text, "9223372036854775807 -> 9223372036854775806")) fail_msg("%s", c->text);
+    fac_differences_free(d);
+    fac_graph_free(g[0]);
+    fac_graph_free(g[1]);
+}
 
 static void contents_are_measured(void **state) {
     (void)state;
@@ -316,6 +375,8 @@ int main(void) {
         cmocka_unit_test(names_alone_are_no_difference),
         cmocka_unit_test(order_alone_is_no_difference),
         cmocka_unit_test(contents_are_measured),
+        cmocka_unit_test(numbers_of_every_type_are_measured),
+        cmocka_unit_test(integers_are_told_as_they_are),
         cmocka_unit_test(equal_branches_pair_up),
         cmocka_unit_test(long_models_are_compared),
         cmocka_unit_test(random_graphs_are_told_apart),

@@ -169,6 +169,20 @@ static void errors_say_what_is_wrong(void **state) {
     put_gguf_tensor(&t, "odd", 33, 1, 8, 0);
     put_gguf_padding(&t);
     expect_error(&t, "odd: rows of 33 elements are not whole blocks of 32");
+    static const uint64_t places[][2] = { { 0, 0 }, { 0, 32 }, { 32, 0 } };
+    for (int k = 0; k < 3; k++) {
+        t.n = 0;
+        put_gguf_head(&t, 3, 2, 0);
+        put_gguf_tensor(&t, "one", 16, 1, 0, places[k][0]);
+        put_gguf_tensor(&t, "two", 16, 1, 0, places[k][1]);
+        put_gguf_padding(&t);
+        for (int i = 0; i < 32; i++) put_number(&t, 0, 4);
+        expect_error(&t, "within another tensor");
+    }
+    t.n = 0;
+    put_gguf_head(&t, 3, 0, 1);
+    put_gguf_key_text(&t, "general.alignment", "32");
+    expect_error(&t, "general.alignment: a text, where something else is expected");
     fac_text_free(&t);
 }
 

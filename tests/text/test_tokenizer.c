@@ -105,38 +105,6 @@ static void unigrams(void **state) {
     fac_tokenizer_free(t);
 }
 
-static void what_is_unknown_is_refused_by_name(void **state) {
-    (void)state;
-    static const struct {
-        const char *json, *says;
-    } bad[] = {
-        { "{\"model\":{\"type\":\"Magic\",\"vocab\":{}}}", "\"Magic\"" },
-        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"normalizer\":{"
-          "\"type\":\"Odd\"}}",
-          "\"Odd\"" },
-        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"pre_tokenizer\":{"
-          "\"type\":\"Split\","
-          "\"pattern\":{\"Regex\":\"x+\"}}}",
-          "\"x+\"" },
-        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]}}",
-          "ids are no numbers" },
-        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"ab\"]}}",
-          "merge 1 is no pair" },
-        { "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":\"a b\"}}",
-          "merges that are no list" },
-        { "{}", "no tokenizer" },
-        { "{", "no JSON" },
-    };
-    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
-        fac_file *f = fac_file_memory(bad[k].json, strlen(bad[k].json));
-        fac_tokenizer *t;
-        if (!fac_tokenizer_parse(f, &t, &err)) fail_msg("accepted: %s", bad[k].json);
-        if (!strstr(err.text, bad[k].says))
-            fail_msg("\"%s\" does not say %s", err.text, bad[k].says);
-        fac_file_free(f);
-    }
-}
-
 /* Each text is pieces without a rest, and a million equal letters take no longer than their number
  * says. */
 static void pieces_cover_a_text(void **state) {
@@ -374,7 +342,6 @@ int main(void) {
         cmocka_unit_test(byte_level_bpe_of_gguf),
         cmocka_unit_test(word_pieces),
         cmocka_unit_test(unigrams),
-        cmocka_unit_test(what_is_unknown_is_refused_by_name),
         cmocka_unit_test(pieces_cover_a_text),
         cmocka_unit_test(texts_are_cut_as_the_expressions_do),
         cmocka_unit_test(long_pieces_take_no_square),

@@ -133,9 +133,22 @@ static int open_beside(fac_writer *w) {
     return -1;
 }
 
+/* Whether a file is at path.  A link that leads nowhere, or to itself, is neither a file nor a free
+ * place. */
+static fac_status look_at(const char *path, struct stat *s, bool *exists, fac_error *err) {
+    struct stat link;
+    *exists = !stat(path, s);
+    if (*exists) return FAC_OK;
+    const int code = errno;
+    if (code != ENOENT) return io_error(err, path, code);
+    if (lstat(path, &link)) return FAC_OK;
+    return fac_raise(err, FAC_E_IO, "%s: is a link to a file that is not there", path);
+}
+
 static fac_status open_writer(fac_writer *w, const char *path, fac_error *err) {
     struct stat s;
-    bool exists = !stat(path, &s);
+    bool exists;
+    FAC_TRY(look_at(path, &s, &exists, err));
     if (exists && S_ISDIR(s.st_mode)) return fac_raise(err, FAC_E_IO, "%s: is a directory", path);
     if (exists ? !realpath(path, w->path) /* a link stays a link */
                : (size_t)snprintf(w->path, sizeof w->path, "%s", path) >= sizeof w->path)

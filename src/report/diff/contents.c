@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/optional.h"
+#include "report/apart.h"
 #include "report/diff/match.h"
 #include "tensor/tensor_internal.h"
 
@@ -51,44 +52,67 @@ fac_hash fac_contents_hash(fac_hash h, const fac_value *v) {
     return h;
 }
 
-static void compare(const double *x, const double *y, int n, double *largest, double *count) {
-    for (int i = 0; i < n; i++) {
-        if (x[i] == y[i] || (isnan(x[i]) && isnan(y[i]))) continue;
-        const double off = fabs(x[i] - y[i]);
-        ++*count;
-        if (!(off <= *largest)) *largest = isnan(off) ? INFINITY : off;
+/* Differences of blocks of numbers, summed up. */
+typedef struct apart {
+    double largest, count;
+} apart;
+
+static void add_one(apart *s, double off) {
+    s->count++;
+    if (!(off <= s->largest)) s->largest = isnan(off) ? INFINITY : off;
+}
+
+static void compare_wide(const fac_tensor *a, const fac_tensor *b, int64_t n, apart *s) {
+    const fac_dtype d = fac_tensor_type(a).dtype;
+    const void *p = fac_tensor_data(a), *q = fac_tensor_data(b);
+    for (int64_t k = 0; k < n; k++)
+        if (fac_wide_at(p, k) != fac_wide_at(q, k)) add_one(s, fac_wide_apart(d, p, q, k));
+}
+
+/* n elements from `at` on, the beginning of a block of their type. */
+static void doubles(const fac_tensor *t, int64_t at, int n, double *to) {
+    const fac_dtype d = fac_tensor_type(t).dtype;
+    const fac_dtype_info *i = fac_dtype_get(d);
+    const size_t block = (size_t)at / (size_t)i->block_elements;
+    fac_convert(FAC_F64, to, d, (const char *)fac_tensor_data(t) + block * (size_t)i->block_bytes,
+                (size_t)n);
+}
+
+static void compare_doubles(const fac_tensor *a, const fac_tensor *b, int64_t n, apart *s) {
+    enum { PIECE = 512 }; /* whole blocks of every type */
+    double x[PIECE], y[PIECE];
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int now = n - at < PIECE ? (int)(n - at) : PIECE;
+        doubles(a, at, now, x);
+        doubles(b, at, now, y);
+        for (int i = 0; i < now; i++)
+            if (x[i] != y[i] && !(isnan(x[i]) && isnan(y[i]))) add_one(s, fabs(x[i] - y[i]));
     }
 }
 
 fac_status fac_contents_compare(const fac_tensor *x, const fac_tensor *y, double *largest,
                                 double *share, fac_error *err) {
-    enum { BLOCK = 512 };
-    const fac_type t = fac_tensor_type(x), u = fac_tensor_type(y);
-    const size_t wide = (size_t)fac_dtype_get(t.dtype)->block_bytes,
-                 wide_y = (size_t)fac_dtype_get(u.dtype)->block_bytes;
-    const int64_t n = fac_dims_count(&t.dims);
-    double p[BLOCK], q[BLOCK], count = 0, most = 0;
+    const fac_dtype d = fac_tensor_type(x).dtype, e = fac_tensor_type(y).dtype;
+    const fac_dims dims = fac_tensor_type(x).dims;
+    const int64_t n = fac_dims_count(&dims);
     fac_tensor *a = NULL, *b = NULL;
-    if (t.dtype == FAC_TEXT || u.dtype == FAC_TEXT || t.dtype == FAC_BIT || u.dtype == FAC_BIT ||
-        fac_contents_equal(x, y)) {
-        *share = fac_contents_equal(x, y) ? 0 : 1;
+    apart s = { 0 };
+    const bool same = fac_contents_equal(x, y);
+    if (same || d == FAC_TEXT || e == FAC_TEXT || d == FAC_BIT || e == FAC_BIT) {
+        *share = same ? 0 : 1;
         *largest = 0;
         return FAC_OK;
     }
     fac_status status = plain(x, &a, err);
     if (!status) status = plain(y, &b, err);
-    for (int64_t at = 0; at < n && !status; at += BLOCK) {
-        const int now = n - at < BLOCK ? (int)(n - at) : BLOCK;
-        fac_convert(FAC_F64, p, t.dtype, (const char *)fac_tensor_data(a) + (size_t)at * wide,
-                    (size_t)now);
-        fac_convert(FAC_F64, q, u.dtype, (const char *)fac_tensor_data(b) + (size_t)at * wide_y,
-                    (size_t)now);
-        compare(p, q, now, &most, &count);
-    }
+    if (!status && d == e && fac_is_wide(d))
+        compare_wide(a, b, n, &s);
+    else if (!status)
+        compare_doubles(a, b, n, &s);
     fac_tensor_free(a);
     fac_tensor_free(b);
     if (status) return status;
-    *largest = most;
-    *share = n ? count / (double)n : 0;
+    *largest = s.largest;
+    *share = n ? s.count / (double)n : 0;
     return FAC_OK;
 }

@@ -71,14 +71,28 @@ static fac_status tell_bodies(fac_teller *t, const fac_node *x, const fac_node *
     return FAC_OK;
 }
 
+/* Element i of f64 or i64 numbers, as its type d has it. */
+static void say_number(fac_dtype d, const fac_tensor *wide, int64_t i, fac_text *to) {
+    const void *data = fac_tensor_data(wide);
+    if (i) fac_text_add(to, ",");
+    if (fac_tensor_type(wide).dtype == FAC_F64)
+        fac_text_print(to, "%.9g", ((const double *)data)[i]);
+    else if (d == FAC_U64)
+        fac_text_print(to, "%llu", (unsigned long long)((const int64_t *)data)[i]);
+    else
+        fac_text_print(to, "%lld", (long long)((const int64_t *)data)[i]);
+}
+
 static void say_literal(const fac_value *v, fac_text *to) {
     enum { FEW = 8 };
     fac_tensor *wide = NULL;
+    const fac_dtype d = v->type.dtype;
     const int64_t n = fac_dims_count(&v->type.dims);
-    const bool small = v->tensor && n >= 0 && n <= FEW && v->type.dtype != FAC_TEXT;
-    if (small && !fac_tensor_convert(v->tensor, FAC_F64, &wide, NULL))
-        for (int64_t i = 0; i < n; i++)
-            fac_text_print(to, i ? ",%.9g" : "%.9g", ((const double *)fac_tensor_data(wide))[i]);
+    const bool small = v->tensor && n >= 0 && n <= FEW && d != FAC_TEXT;
+    const char kind = fac_dtype_get(d)->kind;
+    const bool whole = kind == 'i' || kind == 'u' || kind == 'b';
+    if (small && !fac_tensor_convert(v->tensor, whole ? FAC_I64 : FAC_F64, &wide, NULL))
+        for (int64_t i = 0; i < n; i++) say_number(d, wide, i, to);
     else if (v->known)
         for (int i = 0; i < v->known->n; i++)
             fac_text_print(to, i ? ",%lld" : "%lld", (long long)v->known->v[i]);

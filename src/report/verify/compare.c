@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include "base/error.h"
+#include "report/apart.h"
 #include "report/verify/verify.h"
 #include "tensor/tensor_internal.h"
 
@@ -15,36 +16,21 @@ void fac_tensor_doubles(const fac_tensor *t, int64_t from, int64_t n, double *to
                 (size_t)n);
 }
 
-/* ---- integers of 64 bits, which doubles do not hold ---- */
-
-static uint64_t bits_at(const fac_tensor *t, int64_t at) {
-    uint64_t x;
-    memcpy(&x, (const char *)fac_tensor_data(t) + (size_t)at * sizeof x, sizeof x);
-    return x;
-}
-
-static bool has_bits(fac_dtype dtype) { return dtype == FAC_I64 || dtype == FAC_U64; }
-
-static double distance(const fac_tensor *a, const fac_tensor *b, int64_t at) {
-    const uint64_t x = bits_at(a, at), y = bits_at(b, at);
-    const bool larger = fac_tensor_type(a).dtype == FAC_I64 ? (int64_t)x > (int64_t)y : x > y;
-    return (double)(larger ? x - y : y - x);
-}
-
 static void print_pair(const fac_tensor *a, const fac_tensor *b, int64_t at, char *to,
                        size_t size) {
     const fac_dtype dtype = fac_tensor_type(a).dtype;
+    const void *p = fac_tensor_data(a), *q = fac_tensor_data(b);
     double x, y;
-    if (dtype != fac_tensor_type(b).dtype || !has_bits(dtype)) {
+    if (dtype != fac_tensor_type(b).dtype || !fac_is_wide(dtype)) {
         fac_tensor_doubles(a, at, 1, &x);
         fac_tensor_doubles(b, at, 1, &y);
         snprintf(to, size, "%.9g against %.9g", x, y);
     } else if (dtype == FAC_I64)
-        snprintf(to, size, "%lld against %lld", (long long)bits_at(a, at),
-                 (long long)bits_at(b, at));
+        snprintf(to, size, "%lld against %lld", (long long)fac_wide_at(p, at),
+                 (long long)fac_wide_at(q, at));
     else
-        snprintf(to, size, "%llu against %llu", (unsigned long long)bits_at(a, at),
-                 (unsigned long long)bits_at(b, at));
+        snprintf(to, size, "%llu against %llu", (unsigned long long)fac_wide_at(p, at),
+                 (unsigned long long)fac_wide_at(q, at));
 }
 
 /* ---- one number ---- */
@@ -88,7 +74,7 @@ fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tenso
     double x[4][PIECE] = { { 0 } };
     const fac_type type = fac_tensor_type(a), other = fac_tensor_type(b);
     const int64_t n = fac_dims_count(&type.dims);
-    const bool bits = type.dtype == other.dtype && has_bits(type.dtype);
+    const bool bits = type.dtype == other.dtype && fac_is_wide(type.dtype);
     if (type.dtype == FAC_TEXT) return fac_raise(err, FAC_E_UNSUPPORTED, "texts are not compared");
     for (int i = 0; i < 4; i++)
         if (t[i] && !fac_tensor_data(t[i])) return fac_raise_memory(err, "the results");
@@ -99,7 +85,9 @@ fac_status fac_compare(const fac_tensor *a, const fac_tensor *b, const fac_tenso
             if (t[i]) fac_tensor_doubles(t[i], from, count, x[i]);
         for (int64_t k = 0; k < count; k++) {
             const double size = isfinite(x[1][k]) ? fabs(x[1][k]) : 0;
-            const double off = bits ? distance(a, b, from + k) : fabs(x[0][k] - x[1][k]);
+            const double off =
+                bits ? fac_wide_apart(type.dtype, fac_tensor_data(a), fac_tensor_data(b), from + k)
+                     : fabs(x[0][k] - x[1][k]);
             const double room = atol + rtol * size + x[2][k] + x[3][k];
             if (!compare_one(x[0][k], x[1][k], off, room, d)) continue;
             d->at = from + k;
