@@ -37,6 +37,18 @@ expect 0 'kHz' "$facula" plot birds/low/1.wav
 expect 0 'high' sh -c "'$facula' listen run/model.onnx - --threshold 0 <birds/high/1.wav"
 expect 0 'high' sh -c "(printf RF64; tail -c +5 birds/high/1.wav) | '$facula' listen run/model.onnx - --threshold 0"
 expect 0 'low' sh -c "tail -c +45 birds/low/1.wav | '$facula' listen run/model.onnx - --threshold 0 --all --json"
+# what comes after the data is not heard; what stands before them is passed over, however long
+hear() {
+    "$facula" listen run/model.onnx - --threshold 0 --all --json <"$1" 2>&1 | sed 's/,"ms".*//'
+}
+(cat birds/low/1.wav; printf 'LIST'; le 4000 4; head -c 4000 /dev/urandom) >after.wav
+(head -c 12 birds/low/1.wav; printf 'id3 '; le 9001 4; head -c 9002 /dev/urandom; tail -c +13 birds/low/1.wav) >before.wav
+hear birds/low/1.wav >plain.txt
+grep -q low plain.txt || wrong "listen hears nothing"
+for file in after before; do
+    hear $file.wav >$file.txt
+    cmp -s plain.txt $file.txt || wrong "$file.wav is heard otherwise: $(cat $file.txt)"
+done
 
 # windows are averaged; folders and tables are heard, too
 expect 0 'average' "$facula" run run/model.onnx birds/high/2.wav --json

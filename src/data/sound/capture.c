@@ -27,6 +27,7 @@ struct fac_capture {
     bool pipe;
     unsigned char head[HEAD]; /* of a WAV stream, up to its data; size 0: raw */
     size_t size, align;
+    uint64_t left;         /* bytes of data that are still to come; UINT64_MAX: up to the end */
     unsigned char raw[12]; /* the first bytes of a raw stream, which were read to see what it is */
     size_t nraw;
     int channels;
@@ -50,36 +51,66 @@ static uint32_t u32(const unsigned char *p) {
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* The chunks of a stream up to the data, whose size becomes that of a stream. */
+static fac_status lost(const char *what, fac_error *err) {
+    return fac_raise(err, FAC_E_FORMAT, "standard input: %s", what);
+}
+
+/* So many bytes that are not kept. */
+static fac_status pass_over(size_t n, fac_error *err) {
+    unsigned char block[BLOCK];
+    while (n) {
+        const size_t part = n < BLOCK ? n : BLOCK;
+        if (read_bytes(block, part) != part)
+            return lost("a WAV stream without chunk \"data\"", err);
+        n -= part;
+    }
+    return FAC_OK;
+}
+
+/* A format is kept with its chunk's head; of ds64 the size of the data is looked at. */
+static fac_status read_chunk(fac_capture *c, const unsigned char *head, uint64_t *data,
+                             fac_error *err) {
+    enum { SIZES = 24 };
+    const bool format = !memcmp(head, "fmt ", 4);
+    const size_t size = u32(head + 4), all = size + (size & 1);
+    unsigned char sizes[SIZES];
+    if (format) {
+        if (all > HEAD - 16 - c->size) return lost("chunk \"fmt \" is too long", err);
+        memcpy(c->head + c->size, head, 8);
+        c->size += 8;
+        if (read_bytes(c->head + c->size, all) != all)
+            return lost("chunk \"fmt \": it is longer than the stream", err);
+        c->align = size < 14 ? 1 : u32(c->head + c->size + 12) & 0xFFFF;
+        c->size += all;
+        return FAC_OK;
+    }
+    if (memcmp(head, "ds64", 4) != 0 || all < SIZES) return pass_over(all, err);
+    if (read_bytes(sizes, SIZES) != SIZES)
+        return lost("chunk \"ds64\": it is longer than the stream", err);
+    *data = u32(sizes + 8) | (uint64_t)u32(sizes + 12) << 32;
+    return pass_over(all - SIZES, err);
+}
+
+/* The chunks of a stream up to the data, whose size becomes that of a stream for the decoder. */
 static fac_status read_head(fac_capture *c, int rate, fac_error *err) {
-    static const unsigned char open_end[4] = { 0xFF, 0xFF, 0xFF, 0xFF };
+    static const unsigned char open_end[8] = { 'd', 'a', 't', 'a', 0xFF, 0xFF, 0xFF, 0xFF };
+    unsigned char head[8];
+    uint64_t large = 0;
     fac_sound s = { 0 };
     for (;;) {
-        unsigned char *chunk = c->head + c->size;
-        if (c->size + 8 > HEAD || read_bytes(chunk, 8) != 8)
-            return fac_raise(err, FAC_E_FORMAT,
-                             "standard input: a WAV stream without chunk \"data\"");
-        const size_t size = u32(chunk + 4), all = size + (size & 1);
-        c->size += 8;
-        if (!memcmp(chunk, "data", 4)) {
-            memcpy(chunk + 4, open_end, sizeof open_end);
-            break;
-        }
-        if (all > HEAD - c->size || read_bytes(c->head + c->size, all) != all)
-            return fac_raise(err, FAC_E_FORMAT, "standard input: chunk \"%.4s\" is too long",
-                             (const char *)chunk);
-        c->size += all;
+        if (read_bytes(head, 8) != 8) return lost("a WAV stream without chunk \"data\"", err);
+        if (!memcmp(head, "data", 4)) break;
+        FAC_TRY(read_chunk(c, head, &large, err));
     }
+    const bool by_ds64 = memcmp(c->raw, "RIFF", 4) && u32(head + 4) == 0xFFFFFFFF;
+    const uint64_t data = by_ds64 ? large : u32(head + 4);
+    c->left = fac_wav_is_open_ended(data) ? UINT64_MAX : data;
+    memcpy(c->head + c->size, open_end, sizeof open_end);
+    c->size += sizeof open_end;
     FAC_TRY(fac_wav_decode(c->head, c->size, "standard input", &s, err));
     c->channels = s.channels;
     const int has = s.rate;
     fac_sound_free(&s);
-    for (size_t at = 12; at + 8 <= c->size;
-         at += 8 + u32(c->head + at + 4) + (u32(c->head + at + 4) & 1))
-        if (!memcmp(c->head + at, "fmt ", 4)) {
-            c->align = (size_t)(c->head[at + 20] | c->head[at + 21] << 8);
-            break;
-        }
     if (has == rate) return FAC_OK;
     return fac_raise(err, FAC_E_ARGUMENT,
                      "standard input has %d Hz, the model hears %d: `ffmpeg -i SOUND -ar %d -f wav "
@@ -96,6 +127,7 @@ static fac_status open_pipe(fac_capture *c, int rate, fac_error *err) {
     c->pipe = true;
     c->channels = 1;
     c->align = 2;
+    c->left = UINT64_MAX;
     c->nraw = read_bytes(c->raw, sizeof c->raw);
     if (fac_sound_is_named(c->raw, c->nraw))
         return fac_raise(err, FAC_E_FORMAT,
@@ -138,10 +170,13 @@ static fac_status read_pipe(fac_capture *c, float *to, int64_t n, int64_t *count
     unsigned char *data = fac_alloc((size_t)most * c->align + 16, 1);
     if (!data) return fac_raise_memory(err, "a part of a stream");
     memcpy(data, c->raw, c->nraw);
-    const size_t want = (size_t)most * c->align, first = c->nraw < want ? c->nraw : want;
+    const size_t most_bytes = (size_t)most * c->align,
+                 want = most_bytes < c->left ? most_bytes : (size_t)c->left,
+                 first = c->nraw < want ? c->nraw : want;
     const size_t bytes = first + read_bytes(data + first, want - first);
     memmove(c->raw, c->raw + first, c->nraw - first);
     c->nraw -= first;
+    if (c->left != UINT64_MAX) c->left -= bytes;
     *count = (int64_t)(bytes / c->align);
     fac_status status = FAC_OK;
     if (c->size && *count) status = decoded(c, data, (size_t)*count * c->align, to, *count, err);

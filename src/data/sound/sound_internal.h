@@ -11,6 +11,8 @@ fac_status fac_sound_new(int64_t frames, int channels, int rate, const char *nam
 fac_status fac_sound_settle(fac_sound *s, const char *name, const char *chunk, fac_error *err);
 /* Whether it begins as compressed sounds do that have a name of their own there. */
 bool fac_sound_is_named(const void *data, size_t size);
+/* Whether data of this size are those of a stream, whose writer could not go back to the header. */
+bool fac_wav_is_open_ended(uint64_t size);
 /* By libsndfile. */
 fac_status fac_sndfile_decode(const void *bytes, size_t size, const char *name, fac_sound *out,
                               fac_error *err);

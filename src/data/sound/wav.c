@@ -15,7 +15,7 @@ typedef struct wav {
     const unsigned char *bytes;
     size_t size;
     const char *name;
-    bool large;         /* RF64, BW64 */
+    bool large, sized;  /* RF64, BW64; whether ds64 was there */
     uint64_t data_size; /* by ds64 */
     chunk format, data;
 } wav;
@@ -28,18 +28,20 @@ static fac_status lie(const wav *w, const char *id, const char *what, fac_error 
     return fac_raise(err, FAC_E_FORMAT, "%s: chunk \"%s\": %s", w->name, id, what);
 }
 
-/* Whether the size is that of a stream of unknown length. */
-static bool open_ended(const wav *w, const chunk *c, uint64_t rest) {
-    if (w->large && c->size == 0xFFFFFFFF) return false;
-    return c->size == 0xFFFFFFFF || (c->size == 0 && rest > 0);
+bool fac_wav_is_open_ended(uint64_t size) {
+    enum { SOX = 0x7FFFF000 };
+    const uint64_t ffmpeg = 0xFFFFFFFF, arecord = 0x80000000;
+    return !size || size == SOX || size == ffmpeg || size == arecord || size == UINT64_MAX;
 }
 
 static fac_status take_data(wav *w, chunk *c, uint64_t rest, fac_error *err) {
     if (w->data.at) return lie(w, "data", "there are two", err);
-    if (w->large && c->size == 0xFFFFFFFF)
+    if (w->large && c->size == 0xFFFFFFFF) {
+        if (!w->sized) return lie(w, "ds64", "it is missing, and the data need it", err);
         c->size = w->data_size;
-    else if (open_ended(w, c, rest))
-        c->size = rest;
+    }
+    const bool ends_here = c->size && c->size <= rest;
+    if (!ends_here && fac_wav_is_open_ended(c->size)) c->size = rest;
     if (c->size > rest) return lie(w, "data", "it is longer than the file", err);
     w->data = *c;
     return FAC_OK;
@@ -56,6 +58,7 @@ static fac_status take_other(wav *w, const chunk *c, uint64_t rest, fac_error *e
     if (!sizes || !w->large) return FAC_OK;
     if (c->size < 24) return lie(w, "ds64", "it has less than 24 bytes", err);
     w->data_size = u64(c->at + 8);
+    w->sized = true;
     return FAC_OK;
 }
 
@@ -146,7 +149,7 @@ static fac_status format_of(const wav *w, kind *k, int *channels, int *rate, uin
 
 fac_status fac_wav_decode(const void *bytes, size_t size, const char *name, fac_sound *out,
                           fac_error *err) {
-    wav w = { bytes, size, name ? name : "sound", false, 0, { "", NULL, 0 }, { "", NULL, 0 } };
+    wav w = { .bytes = bytes, .size = size, .name = name ? name : "sound" };
     const unsigned char *p = bytes;
     kind k;
     int channels, rate;
