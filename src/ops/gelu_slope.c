@@ -1,4 +1,5 @@
 /* The derivative of GELU, as an operator: one function of x instead of ten steps. */
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 #include "ops/onnx_put.h"
@@ -19,6 +20,14 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *square = fac_mul(n->in[0], n->in[0]), *bell = fac_exp(fac_grad_times(square, -0.5));
     dx[0] = fac_mul(dy[0],
                     fac_mul(bell, fac_grad_times(fac_grad_shifted(fac_neg(square), 2), DENSITY)));
+}
+
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *half = fac_number_as(x, 0.5);
+    fac_value *below = fac_erf(fac_mul(x, fac_number_as(x, HALVED)));
+    below = fac_mul(fac_add(below, fac_number_as(x, 1)), half);
+    fac_value *bell = fac_exp(fac_neg(fac_mul(fac_mul(x, x), half)));
+    out[0] = fac_add(below, fac_mul(x, fac_mul(bell, fac_number_as(x, DENSITY))));
 }
 
 /* (1 + erf(x / sqrt 2)) / 2 + x f(x) */
@@ -48,6 +57,7 @@ static const fac_case cases[] = { { "gelu_slope(f32[2,37])", -6, 6, 1e-6 },
 
 const fac_op fac_op_gelu_slope = {
     MAP1_OP("gelu_slope", "the derivative of gelu"),
+    .define = define,
     .save = save,
     .grad = grad,
     .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 0.8 },

@@ -1,4 +1,5 @@
 /* The derivative of GELU by tanh, as an operator: one function of x instead of fourteen steps. */
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 #include "ops/onnx_put.h"
@@ -32,6 +33,14 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
 }
 
 /* 1 - s is the sigmoid of -u: no cancellation there either. */
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *square = fac_mul(x, x), *c = fac_number_as(x, C);
+    fac_value *u = fac_mul(x, fac_add(fac_mul(square, fac_number_as(x, C3)), c));
+    fac_value *du = fac_add(fac_mul(square, fac_number_as(x, 3 * C3)), c);
+    fac_value *s = fac_sigmoid(u), *rest = fac_sigmoid(fac_neg(u));
+    out[0] = fac_add(s, fac_mul(fac_mul(fac_mul(x, s), rest), du));
+}
+
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const fac_dtype t = n->in[0]->type.dtype;
     const char *x = fac_onnx_name(w, n->in[0]), *y = fac_onnx_name(w, n->out[0]);
@@ -58,6 +67,7 @@ static const fac_case cases[] = {
 
 const fac_op fac_op_gelu_tanh_slope = {
     MAP1_OP("gelu_tanh_slope", "the derivative of gelu_tanh"),
+    .define = define,
     .save = save,
     .grad = grad,
     .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 0.8 },

@@ -1,4 +1,5 @@
 /* The derivative of SiLU, as an operator: one function of x instead of five steps. */
+#include "ops/define.h"
 #include "ops/map.h"
 #include "ops/map_grad.h"
 #include "ops/onnx_put.h"
@@ -15,6 +16,11 @@ static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
     fac_value *x = n->in[0], *s = fac_sigmoid(x),
               *bend = fac_mul(x, fac_grad_rest(fac_grad_times(s, 2)));
     dx[0] = fac_mul(dy[0], fac_mul(fac_mul(s, fac_grad_rest(s)), fac_grad_shifted(bend, 2)));
+}
+
+static void define(const fac_node *n, fac_value *out[]) {
+    fac_value *x = n->in[0], *one = fac_number_as(x, 1), *s = fac_sigmoid(x);
+    out[0] = fac_mul(s, fac_add(fac_mul(x, fac_sub(one, s)), one));
 }
 
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
@@ -37,6 +43,7 @@ static const fac_case cases[] = { { "silu_slope(f32[2,37])", -9, 9, 1e-6 },
 
 const fac_op fac_op_silu_slope = {
     MAP1_OP("silu_slope", "the derivative of silu"),
+    .define = define,
     .save = save,
     .grad = grad,
     .rounding = { .rule = FAC_ROUND_SMOOTH, .slope = 0.5 },

@@ -6,6 +6,7 @@
  * where no driver is. */
 #include "backends/opencl/device/probe.h"
 #include "opencl_solver_check.h"
+#include "shard.h"
 
 static bool asked_for(const char *solver) {
     const char *only = getenv("FACULA_SOLVER");
@@ -14,10 +15,7 @@ static bool asked_for(const char *solver) {
 
 typedef enum effort { ONE, UNTIL_TAKEN, ALL } effort;
 
-/* FACULA_SHARD=i/n: one of n processes that share the cases out. */
-static struct { unsigned mine, of, next; } shard = { 0, 1, 0 };
-
-static bool is_mine(void) { return shard.next++ % shard.of == shard.mine; }
+static shard part = { 0, 1, 0 };
 
 /* With gaps or not, shaped for a GPU or not: one at random, or from that one on until the solver
  * takes it. */
@@ -44,7 +42,7 @@ static int try_solver(const fac_solver *s, effort how) {
         for (int k = 0; k < cases && !(k && how == ONE) && !(taken && how == UNTIL_TAKEN); k++) {
             const fac_case *c = &(*op)->cases[(first + k) % cases];
             fac_graph *g = NULL;
-            if (how == ALL && !is_mine()) continue;
+            if (how == ALL && !shard_is_mine(&part)) continue;
             OK(fac_problem_graph(c->problem, false, &g, &err));
             taken += solve_in_a_form(s, g->last, c, how);
             fac_graph_free(g);
@@ -87,9 +85,7 @@ static void every_case_of_every_op(void **state) {
     (void)state;
     if (!device) skip();
     const bool all = getenv("FACULA_ALL");
-    const char *const share = getenv("FACULA_SHARD");
-    if (share && (sscanf(share, "%u/%u", &shard.mine, &shard.of) != 2 || shard.mine >= shard.of))
-        fail_msg("FACULA_SHARD=%s", share);
+    part = shard_asked_for();
     exact = false;
     fac_opencl_of(device)->memory.apart =
         watched(); /* the simulator takes a new buffer for an old one of its number */
@@ -103,7 +99,7 @@ static void every_case_of_every_op(void **state) {
         int solved = try_solver(*s, all ? ALL : ONE);
         if (!solved && !all) solved = try_solver(*s, UNTIL_TAKEN); /* one that takes few problems */
         print_message("%-24s %d problems, %zu programs\n", (*s)->name, solved, programs() - before);
-        if (shard.of == 1) assert_int_equal(solved > 0, !is_tested_elsewhere((*s)->name));
+        if (part.of == 1) assert_int_equal(solved > 0, !is_tested_elsewhere((*s)->name));
     }
 }
 

@@ -1,15 +1,19 @@
 /* The judge is judged: every op that has cases, with each attribute changed to other values, the op
  * replaced by others of the same signature, weights and constants changed in one element, operands
  * exchanged.  A mutant that the reference interpreter tells from the original in f64 must not be
- * called the same.  A sample; FACULA_ALL=1: all. */
+ * called the same.  A sample; FACULA_ALL=1: all; FACULA_SHARD=i/n: what falls to one of n
+ * processes. */
 #include "mutants.h"
+#include "base/clock.h"
+#include "shard.h"
 
-enum { SAMPLE = 2500 };
+enum { SAMPLE = 2500, SLOW = 20 /* seconds of one that are worth a line */ };
 /* multiply-adds of a case: the interpreter runs it often */
 static const double LARGEST = 4e5;
 
 typedef struct tally {
     bool count_only;
+    shard part;
     double share; /* of all that is tried */
     int all, tried, differing, missed, alarms, verdicts[4], kinds[MUTATION_KINDS];
 } tally;
@@ -24,8 +28,9 @@ static bool chosen(const tally *t, const mutation *m, int variant) {
 }
 
 static void try_one(tally *t, const fac_graph *g, mutation m, int variant, double lo, double hi) {
-    if (!t->count_only && !chosen(t, &m, variant)) return;
+    if (!t->count_only && (!chosen(t, &m, variant) || !shard_is_mine(&t->part))) return;
     fac_graph *bad = mutant(g, &m);
+    const double from = fac_seconds();
     if (!bad) return;
     t->all++;
     const int truth = t->count_only ? -1 : differ(g, bad, lo, hi);
@@ -48,6 +53,8 @@ static void try_one(tally *t, const fac_graph *g, mutation m, int variant, doubl
         }
     }
     fac_graph_free(bad);
+    if (fac_seconds() - from > SLOW)
+        print_message("%.0f s      %s: %s\n", fac_seconds() - from, case_name, m.what);
 }
 
 /* ---- all mutants of a graph ---- */
@@ -126,7 +133,7 @@ static void all_of(tally *t) {
 
 static void mutants_are_told_apart(void **state) {
     (void)state;
-    tally count = { .count_only = true }, t = { .share = 1 };
+    tally count = { .count_only = true }, t = { .share = 1, .part = shard_asked_for() };
     all_of(&count);
     if (!getenv("FACULA_ALL")) t.share = (double)SAMPLE / count.all;
     all_of(&t);

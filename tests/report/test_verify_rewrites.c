@@ -1,7 +1,7 @@
 /* What is the same function is never called different, and mostly proved the same: cases of all ops
  * and networks of random layers, written in smaller ops, exported to ONNX and read again,
- * simplified (batch norms folded into weights), reordered, in tiles.  A sample; FACULA_ALL=1: all.
- * */
+ * simplified (batch norms folded into weights), reordered, in tiles.  A sample; FACULA_ALL=1: all;
+ * FACULA_SHARD=i/n: what falls to one of n processes. */
 #include <unistd.h>
 #include "random_check.h"
 #include "facula/edit.h"
@@ -12,6 +12,7 @@
 #include "facula/report/verify.h"
 #include "passes/passes.h"
 #include "report/verify/verify.h"
+#include "shard.h"
 
 enum { OF_DEFINE, OF_EXPAND, OF_ONNX, OF_SIMPLIFY, OF_REORDER, OF_TILES, OF_BOTH, REWRITES };
 static const char *const rewrite_names[] = { "smaller ops",         "expanded",  "exported",
@@ -19,6 +20,7 @@ static const char *const rewrite_names[] = { "smaller ops",         "expanded", 
                                              "simplified and tiled" };
 
 typedef struct tally {
+    shard part;
     int tried, same, different, other, errors, of[REWRITES], same_of[REWRITES];
 } tally;
 
@@ -79,6 +81,7 @@ static void show_wrong(const char *name, int how, const fac_graph *g, const fac_
 }
 
 static void try_one(tally *t, const char *name, const fac_graph *g, int how, int mode) {
+    if (!shard_is_mine(&t->part)) return;
     fac_graph *other = rewritten(g, how, mode);
     fac_verdict v = { 0 };
     if (!other) return;
@@ -252,7 +255,7 @@ static void cases(tally *t) {
 
 static void rewrites_are_the_same(void **state) {
     (void)state;
-    tally t = { 0 };
+    tally t = { .part = shard_asked_for() };
     networks(&t);
     cases(&t);
     for (int k = 0; k < REWRITES; k++)

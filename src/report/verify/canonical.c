@@ -96,9 +96,8 @@ static fac_graph *expanded(const fac_graph *g, fac_form form) {
 
 /* ---- constants ---- */
 
-/* Integers always: sizes and axes.  Floats would be rounded, which their remainders are not. */
-static fac_status whole_numbers(const fac_node *n, fac_tensor *const in[], fac_tensor *out[],
-                                fac_error *err) {
+fac_status fac_fold_whole(const fac_node *n, fac_tensor *const in[], fac_tensor *out[],
+                          fac_error *err) {
     for (int k = 0; k < n->nout; k++)
         if (fac_is_float(n->out[k]) && !n->op->move && !n->op->view) return FAC_E_UNSUPPORTED;
     return fac_ref_evaluate(n, in, out, err);
@@ -112,7 +111,7 @@ static fac_value *frozen(void *self, fac_graph *to, const fac_value *v) {
 }
 
 static fac_graph *folded(const fac_graph *g, fac_form form) {
-    if (form == FAC_FORM_EXACT || form == FAC_FORM_OPEN) return fac_pass_fold(g, whole_numbers);
+    if (form == FAC_FORM_EXACT || form == FAC_FORM_OPEN) return fac_pass_fold(g, fac_fold_whole);
     if (form != FAC_FORM_ABSORBED) return fac_pass_fold(g, fac_ref_evaluate);
     fac_graph *to = fac_pass_absorb(g);
     if (good(to))
@@ -132,4 +131,12 @@ fac_graph *fac_canonical(const fac_graph *g, fac_form form) {
     if (good(to)) to = fac_define(to);
     /* what was made of integers may be f64 */
     return good(to) ? in_place_of(to, fac_widen(to, FAC_F32)) : to;
+}
+
+fac_graph *fac_written_out(const fac_graph *g) {
+    fac_graph *to = fac_pass_expand(g, NULL, NULL);
+    if (good(to)) to = in_place_of(to, fac_pass_fold(to, fac_fold_whole));
+    if (good(to)) to = in_place_of(to, fac_pass_simplify(to));
+    if (good(to)) to = in_place_of(to, fac_pass_neutral(to));
+    return good(to) ? fac_define(to) : to;
 }

@@ -15,10 +15,6 @@
 #include "report/verify/verify.h"
 #include "tensor/tensor_internal.h"
 
-/* Elements of an operand that are a part of what the node is, but for an op of single numbers,
- * where each of them changes one of the result alone. */
-enum { KNOWN = 16 };
-
 typedef struct entry {
     fac_hash key;
     const fac_node *node;
@@ -53,15 +49,18 @@ static bool is_shown(const fac_node *n) {
     return op->map || op->is & (FAC_OP_INVERSE | FAC_OP_PICKS);
 }
 
-static fac_hash operand(fac_hash h, const fac_value *v, bool single) {
-    double x[KNOWN];
+/* The numbers of a constant are a part of what the node is: one of many may change one of the
+ * result alone, or move a choice a little. */
+static fac_hash operand(fac_hash h, const fac_value *v) {
+    enum { PIECE = 64 };
+    double x[PIECE];
     h = fac_hash_int(h, v ? (uint64_t)v->type.dtype + 1 : 0);
     const int64_t n = fac_frozen(v) ? fac_dims_count(&v->type.dims) : -1;
-    if (n < 0 || (n > KNOWN && !single) || v->type.dtype == FAC_TEXT) return h;
+    if (n < 0 || v->type.dtype == FAC_TEXT) return h;
     if (v->type.dtype == FAC_I64 || v->type.dtype == FAC_U64) /* doubles do not hold all of them */
         return fac_hash_bytes(h, fac_tensor_data(v->tensor), (size_t)n * sizeof(int64_t));
-    for (int64_t from = 0; from < n; from += KNOWN) {
-        const int64_t count = n - from < KNOWN ? n - from : KNOWN;
+    for (int64_t from = 0; from < n; from += PIECE) {
+        const int64_t count = n - from < PIECE ? n - from : PIECE;
         fac_tensor_doubles(v->tensor, from, count, x);
         h = fac_hash_bytes(h, x, (size_t)count * sizeof *x);
     }
@@ -70,7 +69,7 @@ static fac_hash operand(fac_hash h, const fac_value *v, bool single) {
 
 static fac_hash key_of(const fac_node *n) {
     fac_hash h = fac_node_hash(fac_hash_start(0), n);
-    for (int i = 0; i < n->nin; i++) h = operand(h, n->in[i], n->op->map);
+    for (int i = 0; i < n->nin; i++) h = operand(h, n->in[i]);
     for (int k = 0; k < n->nout; k++) h = fac_hash_int(h, n->out[k]->type.dtype);
     return h;
 }

@@ -152,6 +152,10 @@ typedef enum fac_form {
 bool fac_can_open(const fac_graph *g);
 fac_graph *fac_canonical(const fac_graph *g, fac_form form);
 fac_graph *fac_define(fac_graph *g);
+/* For fac_pass_fold.  Integers always: sizes and axes.  Floats would be rounded, which their
+ * remainders are not. */
+fac_status fac_fold_whole(const fac_node *n, fac_tensor *const in[], fac_tensor *out[],
+                          fac_error *err);
 
 /* abstract.c: a canonical model on whole numbers modulo a prime. lost: the first node whose sums
  * may not be exact, or that nothing is known of; "" if there is none. */
@@ -182,6 +186,12 @@ typedef struct fac_exact {
     int rounds;
 } fac_exact;
 fac_status fac_verify_exact(fac_trial *t, int rounds, fac_exact *out);
+
+/* canonical.c: in the smallest ops, in the types that it has, so that it rounds as it did. */
+fac_graph *fac_written_out(const fac_graph *g);
+
+/* ---- structure.c: whether both models are one graph ---- */
+fac_status fac_verify_structure(const fac_trial *t, bool *same);
 
 /* ---- data.c ---- */
 /* AGREES: within the tolerance; slight: but not within 1e-6 of f64.  UNCLEAR: f32 differs, and f64
