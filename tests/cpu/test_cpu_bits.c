@@ -50,6 +50,30 @@ static void edges(void **state) {
     same("conv2d_basis(f32[1,5,5,5], u8[1,4,16], -, -, f32[1,4]) pad=7,7,7,7 dims=4,5,5,5");
 }
 
+/* Where every bit is set sums overflow first. */
+static void largest_sums_fit(void **state) {
+    (void)state;
+    full = true;
+    same("conv2d_basis(f32[1,64,9,11], u8[1,64,72], -, f32{1}, f32[1,64]) pad=1,1,1,1 "
+         "dims=64,64,3,3");
+    same("conv2d_basis(f32[1,61,9,12], u8[1,70,69], -, -, f32[1,70]) stride=2,2 pad=1,1,1,1 "
+         "dims=70,61,3,3");
+    same("conv2d_basis(f32[2,100,6,9], u8[1,3,313], -, f32{1}, f32[1,3]) pad=2,2,2,2 "
+         "dims=3,100,5,5");
+    same("conv2d_basis(f32[1,60,9,6], u8[1,9,113], -, f32{1}, f32[1,9]) pad=2,1,2,1 dims=9,60,5,3");
+    same("conv2d_basis(f32[1,60,6,9], u8[1,9,225], -, f32{1}, f32[1,9]) dims=9,60,5,6");
+    same("conv2d_basis(f32[1,90,7,13], u8[1,5,315], -, f32{1}, f32[1,5]) dilation=1,2 "
+         "dims=5,90,7,4");
+    same("conv2d_basis(f32[1,1100,2,5], u8[2,4,138], -, f32{1}, f32[2,4]) dims=4,1100,1,1");
+    same("conv2d_basis(f32[1,40,9,7], u8[2,33,90], -, f32{1, 3}, f32[2,33]) pad=1,1,1,1 "
+         "dims=33,40,3,6");
+    same("conv2d_basis(f32[1,64,5,5], u8[1,32,72], -, f32{1, 2}, f32[1,32]) pad=1,1,1,1 "
+         "dims=32,64,3,3");
+    same("conv2d_basis(f32[1,64,5,5], u8[1,32,72], -, f32{8, 1, 4, 2}, f32[1,32]) pad=1,1,1,1 "
+         "dims=32,64,3,3");
+    full = false;
+}
+
 /* ---- networks ---- */
 
 static fac_device *dev;
@@ -287,10 +311,10 @@ static int close_device(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(random_problems_are_exact),
-                                        cmocka_unit_test(edges),
-                                        cmocka_unit_test(networks_become_counts),
-                                        cmocka_unit_test(factors_of_signs_go_along),
-                                        cmocka_unit_test(norms_join_their_own_channels) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_problems_are_exact), cmocka_unit_test(edges),
+        cmocka_unit_test(largest_sums_fit),          cmocka_unit_test(networks_become_counts),
+        cmocka_unit_test(factors_of_signs_go_along), cmocka_unit_test(norms_join_their_own_channels)
+    };
     return cmocka_run_group_tests_name("bits", tests, open_device, close_device);
 }

@@ -8,6 +8,8 @@
 #include "facula/facula.h"
 
 static uint64_t seed;
+/* Every bit is set, and numbers are the largest: sums as large as they can be. */
+static bool full;
 
 /* Whether the CPU counts bits by tables, too. */
 static inline bool has_tables(const char *isa) {
@@ -31,8 +33,8 @@ static inline void fill(fac_tensor *t, uint64_t *s, int lo, int hi) {
     uint8_t *bits = malloc(n + 1);
     assert_true(x && bits);
     for (size_t i = 0; i < n; i++) {
-        x[i] = (float)(lo + below(s, hi - lo + 1));
-        bits[i] = (uint8_t)below(s, 256);
+        x[i] = (float)(full ? hi : lo + below(s, hi - lo + 1));
+        bits[i] = (uint8_t)(full ? 255 : below(s, 256));
     }
     const void *from = x;
     size_t size = sizeof *x;

@@ -84,8 +84,10 @@ bool fac_bit_settle(const fac_cpu *c, fac_bit_conv *p) {
     p->chunks = p->of_weights > 1 ? 1 : 2;
     if (p->tables) p->chunks = FAC_TABLE_OUTPUTS / p->kernels->lanes;
     p->parts = p->groups * fac_bit_up(p->K, p->chunks * p->kernels->lanes);
-    p->run = fac_bit_least(p->tables ? p->table->run : p->kernels->run, p->Q);
-    p->strips = p->P * fac_bit_up(p->Q, p->run);
+    p->across = p->Q;
+    p->run = fac_bit_least(p->kernels->run, p->Q);
+    if (p->tables) fac_bit_tables_strips(p);
+    p->strips = p->P * fac_bit_up(p->across, p->run);
     const bool along = p->groups == 1 && p->dilation[1] == 1;
     p->kernel_S = along ? 1 : (int)p->S;
     p->kernel_words = (int)(p->words * (along ? p->S : 1));

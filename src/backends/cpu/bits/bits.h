@@ -143,10 +143,13 @@ typedef struct fac_bit_conv {
     size_t numbers, counts, bits;   /* bytes of scratch */
     const struct fac_bit_table_kernels *table; /* where `tables` */
     int64_t lookups, at_once;                  /* tables of a pixel's group; images with tables */
-    int64_t band, beside, ring;      /* rows of results of a task, at once; rows of tables */
-    int64_t part_step;               /* parts that a thread takes */
-    int table_flush;                 /* look-ups that fit into a byte */
-    bool short_sums;                 /* twice a sum fits into 16 bits with a sign */
+    int64_t band, beside, ring; /* rows of results of a task, at once; rows of tables */
+    int64_t part_step;          /* parts that a thread takes */
+    /* Columns of results that look-ups have; halves: results of column k and k + apart are in one
+     * byte, else apart is 0.  Columns of tables. */
+    int64_t across, apart, table_width;
+    int table_flush;                 /* look-ups that fit into a byte, of halves three each */
+    bool halves, short_sums;         /* twice a sum fits into 16 bits with a sign */
     size_t limits_bytes, room_bytes; /* scratch, too; of each thread */
     size_t ring_bytes, tables_bytes; /* of each thread; of all that is for tables */
 } fac_bit_conv;

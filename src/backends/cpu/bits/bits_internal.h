@@ -8,7 +8,7 @@
 
 enum { FAC_BIT_WORD = 32, FAC_BIT_KINDS = 32, FAC_BIT_LONGEST = 1024, FAC_BIT_STRIPS = 8 };
 /* By tables: rows of results at once, times planes; rows of tables that these need. */
-enum { FAC_BIT_BESIDE = 4, FAC_BIT_AREA = 32, FAC_BIT_RING = 64 };
+enum { FAC_BIT_BESIDE = 8, FAC_BIT_AREA = 32, FAC_BIT_RING = 64 };
 
 /* The taps [first, end) of an output that lie inside of the image. */
 typedef struct fac_bit_taps {
@@ -38,7 +38,7 @@ static inline int64_t fac_bit_pixel_bytes(const fac_bit_conv *p) {
     return p->groups * p->lookups * p->table->table;
 }
 static inline int64_t fac_bit_row_bytes(const fac_bit_conv *p) {
-    return p->width * fac_bit_pixel_bytes(p);
+    return p->table_width * fac_bit_pixel_bytes(p);
 }
 /* Lanes of all parts. */
 static inline int64_t fac_bit_outputs(const fac_bit_conv *p) {
@@ -81,10 +81,13 @@ void fac_bit_finish_words(const fac_bit_job *j, const fac_bit_strip *s, const in
                           int64_t part, const int32_t *acc);
 
 /* bits_tables.c, of what is by tables. */
+/* The strips of a row, and then all of it. */
+void fac_bit_tables_strips(fac_bit_conv *p);
 bool fac_bit_tables_settle(fac_bit_conv *p);
 double fac_bit_tables_seconds(const fac_bit_conv *p, double moved);
-size_t fac_bit_tables_words(const fac_bit_conv *p); /* of weights                          */
-size_t fac_bit_tables_parts(const fac_bit_conv *p); /* bytes of parts of tables            */
+int64_t fac_bit_plane_indices(const fac_bit_conv *p); /* bytes of weights of a part and plane */
+size_t fac_bit_tables_words(const fac_bit_conv *p);   /* of weights                          */
+size_t fac_bit_tables_parts(const fac_bit_conv *p);   /* bytes of parts of tables            */
 void fac_bit_tables_channel(const fac_bit_conv *p, const uint8_t *row, int64_t k, int m, void *to);
 void fac_bit_tables_fill(const fac_bit_conv *p, uint8_t *to);
 void fac_bit_tables_run(const fac_bit_job *j, uint8_t *tables, const uint8_t *parts);

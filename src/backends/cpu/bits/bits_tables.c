@@ -17,8 +17,9 @@ static size_t lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /* Of the planes of a set. */
 static int largest_entry(const fac_bit_conv *p) {
+    if (p->sets > 1) return 1;
     int sum = 0;
-    for (int j = 0; j < (p->sets == 1 ? p->planes : 1); j++) sum += p->times[j];
+    for (int j = 0; j < p->planes; j++) sum += p->times[j];
     return sum;
 }
 
@@ -42,9 +43,9 @@ static int64_t band_of(const fac_bit_conv *p) {
 /* Results of so many rows are made at once as caches have tables for. */
 static int64_t beside_of(const fac_bit_conv *p) {
     const int64_t planes = p->sets * (p->of_weights > 1 ? p->of_weights : 2);
-    int64_t rows = fac_bit_least(FAC_BIT_BESIDE, p->band);
+    int64_t rows = fac_bit_least(p->table->rows, p->band);
     const int64_t room = (int64_t)p->cpu->l2 / 2;
-    while (rows > 1 && (planes * rows > FAC_BIT_AREA ||
+    while (rows > 1 && (planes * rows > FAC_BIT_AREA || rows_of(p, rows) > FAC_BIT_RING ||
                         p->sets * rows_of(p, rows) * fac_bit_row_bytes(p) > room))
         rows--;
     return rows;
@@ -63,6 +64,15 @@ static void share_out(fac_bit_conv *p) {
     p->ring_bytes = lines((size_t)(p->sets * p->ring * fac_bit_row_bytes(p)) + SLACK);
 }
 
+void fac_bit_tables_strips(fac_bit_conv *p) {
+    const int64_t half = fac_bit_up(p->Q, 2);
+    p->halves = p->table->run_halves && largest_entry(p) == 1 && p->Q > 1;
+    p->across = p->halves ? half : p->Q;
+    p->apart = p->Q - p->across;
+    p->run = fac_bit_least(p->halves ? p->table->run_halves : p->table->run, p->across);
+    p->table_width = p->width - p->apart * p->stride[1];
+}
+
 bool fac_bit_tables_settle(fac_bit_conv *p) {
     const int64_t group = p->table->group, even = p->table->even, block = p->table->block;
     p->lookups = fac_bit_up(p->C, group * even) * even;
@@ -70,7 +80,7 @@ bool fac_bit_tables_settle(fac_bit_conv *p) {
     const double sum = (double)p->C * (double)(p->R * p->S) * largest_entry(p);
     if (sum > MOST_SUM || (double)p->sets * (double)set_bytes(p) > most_tables) return false;
     p->short_sums = sum <= SHORT_SUM;
-    p->table_flush = MOST_BYTES / (p->table->group * largest_entry(p));
+    p->table_flush = MOST_BYTES / (p->table->group * largest_entry(p) * (p->halves ? 3 : 1));
     share_out(p);
     if (p->ring > FAC_BIT_RING) return false;
     const int64_t spread = block ? fac_bit_up(p->lookups * group, block) * block : 0;
@@ -87,23 +97,24 @@ bool fac_bit_tables_settle(fac_bit_conv *p) {
 }
 
 double fac_bit_tables_seconds(const fac_bit_conv *p, double moved) {
-    const double pixels = (double)(p->images * p->strips * p->run);
+    const double pixels = (double)(p->images * p->strips * p->run * (1 + p->halves));
     const double outputs = (double)(p->parts * FAC_TABLE_OUTPUTS) * p->of_weights * p->sets;
     const double each = (double)(p->R * p->S * p->lookups) * p->table->group;
-    const double built = (double)(p->images * p->height * p->width * p->groups * p->lookups);
+    const double built = (double)(p->images * p->height * p->table_width * p->groups * p->lookups);
     const double cycles = built * (p->table->cycles + p->planes * p->table->plane_cycles);
     const double work = 2 * pixels * outputs * each * (1 + flush_share / p->table_flush);
-    return fac_cpu_seconds(p->cpu, work, p->table->share, moved) + fac_cpu_speeds.table_step +
+    const double share = p->halves ? p->table->share_halves : p->table->share;
+    return fac_cpu_seconds(p->cpu, work, share, moved) + fac_cpu_speeds.table_step +
            cycles / (fac_cpu_speeds.hertz * p->cpu->pool.threads);
 }
 
 /* ---- weights: for each part and plane [R][group][S][64] indices, then parts of tables ---- */
 
-static int64_t plane_indices(const fac_bit_conv *p) {
+int64_t fac_bit_plane_indices(const fac_bit_conv *p) {
     return p->R * p->lookups * p->S * FAC_TABLE_OUTPUTS;
 }
 size_t fac_bit_tables_words(const fac_bit_conv *p) {
-    return (size_t)(p->parts * p->of_weights * plane_indices(p)) / sizeof(uint32_t);
+    return (size_t)(p->parts * p->of_weights * fac_bit_plane_indices(p)) / sizeof(uint32_t);
 }
 static size_t parts_bytes(const fac_bit_conv *p) {
     return (size_t)(p->table->codes * p->table->part);
@@ -119,8 +130,8 @@ static int64_t place_of(const fac_bit_conv *p, int64_t k) {
 void fac_bit_tables_channel(const fac_bit_conv *p, const uint8_t *row, int64_t k, int m, void *to) {
     const int64_t width = FAC_TABLE_OUTPUTS, of_group = p->parts / p->groups, in = k % p->K;
     const int64_t part = k / p->K * of_group + in / width, group = p->table->group;
-    uint8_t *at =
-        (uint8_t *)to + (part * p->of_weights + m) * plane_indices(p) + place_of(p, in % width);
+    uint8_t *at = (uint8_t *)to + (part * p->of_weights + m) * fac_bit_plane_indices(p) +
+                  place_of(p, in % width);
     for (int64_t r = 0; r < p->R; r++)
         for (int64_t s = 0; s < p->S; s++)
             for (int64_t c = 0; c < p->C; c++) {

@@ -27,7 +27,7 @@ static void build_row(const work *w, int64_t image, int64_t row, int64_t rows, i
             const int first = p->sets == 1 ? 0 : k;
             fac_bit_build t = { .planes = p->sets == 1 ? p->planes : 1,
                                 .groups = (int)p->lookups,
-                                .pixels = p->width,
+                                .pixels = p->table_width,
                                 .bits_pixel = pixel,
                                 .room = w->room + (size_t)thread * p->room_bytes,
                                 .to_pixel = fac_bit_pixel_bytes(p) };
@@ -39,13 +39,12 @@ static void build_row(const work *w, int64_t image, int64_t row, int64_t rows, i
                 t.times[n] = p->times[plane];
                 t.parts[n] = w->parts + fac_bit_tables_parts(p) / (size_t)p->planes * (size_t)plane;
             }
+            if (p->halves) t.second = t.bits[0] + p->apart * p->stride[1] * pixel;
             p->table->build(&t);
         }
 }
 
 /* ---- sums and what becomes of them ---- */
-
-typedef int32_t window_counts[FAC_BIT_PLANES * FAC_BIT_RUN];
 
 enum { SET = FAC_BIT_RUN * FAC_TABLE_OUTPUTS, PLANE = FAC_BIT_PLANES * SET };
 
@@ -54,20 +53,25 @@ typedef struct area {
     fac_bit_strip strip;
     int rows;
     const uint8_t *const *x;
+    int64_t group, first_part; /* of channels; its first part */
+    const int32_t *windows;    /* what those of all columns have, [row][set][width] */
+    int64_t windows_row;
     fac_bit_finish end; /* scratch */
 } area;
 
 /* Codes of a part, of whose strips sums, windows and the place are still to come. */
-static fac_bit_compare codes_of(const work *w, int64_t part, int64_t plane) {
+static fac_bit_compare codes_of(const work *w, const area *a, int64_t part, int64_t plane) {
     const fac_bit_conv *p = w->j->p;
     const fac_bit_finish *end = &w->j->end;
-    const int64_t of_group = p->parts / p->groups;
-    const int64_t first = part % of_group * FAC_TABLE_OUTPUTS, k = part / of_group * p->K + first;
+    const int64_t first = (part - a->first_part) * FAC_TABLE_OUTPUTS, k = a->group * p->K + first;
     const int64_t channels = fac_bit_least(p->K - first, FAC_TABLE_OUTPUTS);
-    fac_bit_compare t = { .n = (int)p->run,
+    fac_bit_compare t = { .rows = a->rows,
+                          .n = (int)p->run,
                           .words = (int)fac_bit_up(channels, FAC_BIT_WORD),
                           .of_weights = p->of_weights,
+                          .sums_row = FAC_BIT_RUN * FAC_TABLE_OUTPUTS,
                           .plane = plane * FAC_BIT_RUN * FAC_TABLE_OUTPUTS,
+                          .windows_row = a->windows_row,
                           .f_row = fac_bit_outputs(p),
                           .f = w->j->f + part * FAC_TABLE_OUTPUTS,
                           .b = w->j->b + part * FAC_TABLE_OUTPUTS,
@@ -86,44 +90,49 @@ static fac_bit_compare codes_of(const work *w, int64_t part, int64_t plane) {
     return t;
 }
 
-/* Strips below each other, of one set. */
-static void write_codes(const work *w, const area *a, window_counts *windows, int64_t part,
-                        fac_bit_table_sums *sums, int64_t plane) {
+/* Strips below each other, of one set, and those that are `apart` columns to the right. */
+static void write_codes(const work *w, const area *a, int64_t part, fac_bit_table_sums *sums,
+                        int64_t plane) {
     const fac_bit_conv *p = w->j->p;
     const fac_bit_strip *s = &a->strip;
-    const fac_bit_compare all = codes_of(w, part, plane);
-    fac_bit_compare t = all;
-    for (int y = 0; y < a->rows; y++) {
-        const int64_t at = (s->image * p->P + s->row + y) * p->Q + s->column;
-        t.sums = sums[y][0];
-        t.windows = windows[y];
-        t.q = all.q + at * t.q_pixel;
+    fac_bit_compare t = codes_of(w, a, part, plane);
+    t.q += ((s->image * p->P + s->row) * p->Q + s->column) * t.q_pixel;
+    t.q_row = p->Q * t.q_pixel;
+    for (int half = 0; half <= p->halves; half++) {
+        t.sums = sums[0][half * p->run];
+        t.windows = a->windows + s->column + half * p->apart;
         p->table->compare(&t);
+        t.q += p->apart * t.q_pixel;
     }
 }
 
-/* `sums` are of plane 0 of weights, those of a plane and of a set follow `each`, `set` later. */
-static void finish_strip(const work *w, area *a, const fac_bit_strip *s, const int32_t *windows,
-                         int64_t part, fac_bit_table_sums *sums, int64_t each, int64_t set) {
+/* Row y of them with numbers.  `sums` are of plane 0 of weights, those of a plane and of a set
+ * follow `each`, `set` later. */
+static void write_row(const work *w, area *a, int64_t part, fac_bit_table_sums *sums, int y,
+                      int half, int64_t each, int64_t set) {
     const fac_bit_conv *p = w->j->p;
+    const int64_t first = half * p->run, column = a->strip.column + half * p->apart;
+    const fac_bit_strip s = { a->strip.image, a->strip.row + y, column };
+    int32_t windows[FAC_BIT_PLANES * FAC_BIT_RUN];
     int32_t acc[FAC_BIT_PLANES * PLANE] __attribute__((aligned(64)));
     for (int m = 0; m < p->of_weights; m++)
         for (int k = 0; k < p->sets; k++)
-            p->table->put(sums[m * each + k * set][0], (int)p->run, acc + m * PLANE + k * SET);
-    fac_bit_finish_part(w->j, s, windows, part, acc, &a->end);
+            p->table->put(sums[m * each + k * set][first], (int)p->run, acc + m * PLANE + k * SET);
+    for (int k = 0; k < p->sets; k++)
+        memcpy(windows + k * FAC_BIT_RUN, a->windows + y * a->windows_row + k * p->width + column,
+               (size_t)p->run * sizeof *windows);
+    fac_bit_finish_part(w->j, &s, windows, part, acc, &a->end);
 }
 
 /* One part, or two: sums of all planes of weights first. */
-static void do_parts(const work *w, area *a, window_counts *windows, int64_t part, bool two) {
+static void do_parts(const work *w, area *a, int64_t part, bool two) {
     const fac_bit_conv *p = w->j->p;
-    const int64_t pixel = fac_bit_pixel_bytes(p), of_group = p->parts / p->groups;
-    const int64_t each =
-        (int64_t)(fac_bit_tables_words(p) * sizeof(uint32_t)) / (p->parts * p->of_weights);
+    const int64_t pixel = fac_bit_pixel_bytes(p), each = fac_bit_plane_indices(p);
     const int planes = p->of_weights * (1 + two); /* of weights, of one part or two */
     const int64_t set = a->rows, plane = set * p->sets;
     fac_bit_table_sums sums[FAC_BIT_AREA] __attribute__((aligned(64)));
     fac_bit_lookup t = { .from = a->strip.column * p->stride[1] * pixel +
-                                 part / of_group * p->lookups * p->table->table,
+                                 a->group * p->lookups * p->table->table,
                          .x_pixel = p->stride[1] * pixel,
                          .x_column = p->dilation[1] * pixel,
                          .y_row = (int)p->stride[0],
@@ -133,8 +142,8 @@ static void do_parts(const work *w, area *a, window_counts *windows, int64_t par
                          .R = (int)p->R,
                          .S = (int)p->S,
                          .groups = (int)p->lookups,
+                         .halves = p->halves,
                          .flush = p->table_flush };
-    memset(sums, 0, (size_t)(planes * plane) * sizeof *sums);
     for (int m = 0; m < planes;) {
         const bool both = p->table->pairs && m + 1 < planes;
         t.w0 = (const uint8_t *)w->j->d->packed + (part * p->of_weights + m) * each;
@@ -149,11 +158,9 @@ static void do_parts(const work *w, area *a, window_counts *windows, int64_t par
     }
     for (int i = 0; i <= two; i++) {
         fac_bit_table_sums *of = sums + i * p->of_weights * plane;
-        if (w->codes) write_codes(w, a, windows, part + i, of, plane);
-        for (int y = 0; y < a->rows && !w->codes; y++) {
-            const fac_bit_strip s = { a->strip.image, a->strip.row + y, a->strip.column };
-            finish_strip(w, a, &s, windows[y], part + i, of + y, plane, set);
-        }
+        if (w->codes) write_codes(w, a, part + i, of, plane);
+        for (int k = 0; k < a->rows * (1 + p->halves) && !w->codes; k++)
+            write_row(w, a, part + i, of + k % a->rows, k % a->rows, k / a->rows, plane, set);
     }
 }
 
@@ -189,23 +196,19 @@ static void add_columns(const fac_bit_conv *p, const int32_t *from, int32_t *to)
 static void do_rows(const work *w, int64_t image, int64_t row, int64_t from, int64_t to, area *a,
                     int32_t *counts) {
     const fac_bit_conv *p = w->j->p;
-    const int64_t group = from / (p->parts / p->groups), each = p->sets * p->width;
+    const int64_t each = p->sets * p->width;
     int32_t *all = counts + a->rows * each;
     for (int y = 0; y < a->rows; y++) {
-        add_rows(w, image, group, row + y, counts + y * each);
+        add_rows(w, image, a->group, row + y, counts + y * each);
         add_columns(p, counts + y * each, all + y * each);
     }
-    for (int64_t column = 0; column < p->Q; column += p->run) {
-        window_counts windows[FAC_BIT_BESIDE];
-        a->strip = (fac_bit_strip){ image, row, fac_bit_least(column, p->Q - p->run) };
-        for (int y = 0; y < a->rows; y++)
-            for (int k = 0; k < p->sets; k++)
-                memcpy(windows[y] + k * FAC_BIT_RUN,
-                       all + y * each + k * p->width + a->strip.column,
-                       (size_t)p->run * sizeof *all);
+    a->windows = all;
+    a->windows_row = each;
+    for (int64_t column = 0; column < p->across; column += p->run) {
+        a->strip = (fac_bit_strip){ image, row, fac_bit_least(column, p->across - p->run) };
         for (int64_t part = from; part < to;) {
             const bool two = p->table->pairs && part + 1 < to && p->of_weights == 1;
-            do_parts(w, a, windows, part, two);
+            do_parts(w, a, part, two);
             part += 1 + two;
         }
     }
@@ -220,7 +223,9 @@ static void do_groups(const work *w, int64_t image, int64_t row, int rows, const
                       2 * FAC_BIT_BESIDE * p->sets * p->width;
     area a = { .rows = rows, .x = x, .end = w->j->end };
     while (from < to) {
-        const int64_t end = fac_bit_least(to, (from / of_group + 1) * of_group);
+        a.group = from / of_group;
+        a.first_part = a.group * of_group;
+        const int64_t end = fac_bit_least(to, a.first_part + of_group);
         do_rows(w, image, row, from, end, &a, counts);
         from = end;
     }

@@ -70,34 +70,42 @@ TARGET static void build(const fac_bit_build *t) {
 enum { GROUP = 4, EACH = 4, BYTES = 4, MASK = 255, CODES = 256, PART = 32, EVEN = 2 };
 enum { SHIFT = GROUP * EVEN, BLOCK = 0 }; /* pairs of groups */
 
-INLINE_TABLES void build_of(const fac_bit_build *t, const int planes) {
+/* `second`: each byte has sums of this pixel and of that which is as far away as `second` says. */
+INLINE_TABLES void build_of(const fac_bit_build *t, const int planes, const bool second) {
     const int all = t->groups / EVEN;
     for (int64_t p = 0; p < t->pixels; p++) {
         uint8_t *to = t->to + p * t->to_pixel;
         for (int g = 0; g < all; g += EACH) {
-            uint64_t x[FAC_TABLE_PLANES] = { 0 };
+            uint64_t x[FAC_TABLE_PLANES] = { 0 }, y = 0;
             const int n = all - g < EACH ? all - g : EACH;
             for (int j = 0; j < planes; j++)
                 memcpy(&x[j], (const uint8_t *)(t->bits[j] + p * t->bits_pixel) + g / EACH * BYTES,
                        sizeof x[j]);
+            if (second)
+                memcpy(&y, (const uint8_t *)(t->second + p * t->bits_pixel) + g / EACH * BYTES,
+                       sizeof y);
             for (int k = 0; k < n; k++, to += PART) {
                 bytes sum = LOAD(t->parts[0] + (x[0] & MASK) * PART);
                 UNROLL
                 for (int j = 1; j < planes; j++)
                     sum = ADD(sum, LOAD(t->parts[j] + (x[j] & MASK) * PART));
+                if (second) sum = ADD(sum, UP_4(LOAD(t->parts[0] + (y & MASK) * PART)));
                 STORE(to, sum);
                 for (int j = 0; j < planes; j++) x[j] >>= SHIFT;
+                y >>= SHIFT;
             }
         }
     }
 }
 
 TARGET static void build(const fac_bit_build *t) {
-    if (t->planes == 1)
-        build_of(t, 1);
+    if (t->second)
+        build_of(t, 1, true);
+    else if (t->planes == 1)
+        build_of(t, 1, false);
     else if (t->planes == 2)
-        build_of(t, 2);
+        build_of(t, 2, false);
     else
-        build_of(t, t->planes);
+        build_of(t, t->planes, false);
 }
 #endif

@@ -21,6 +21,9 @@ typedef __m512i bytes;
 #define SUB_16(a, b) _mm512_sub_epi16(a, b)
 #define UP_8(a) _mm512_slli_epi16(a, 8)
 #define DOWN_8(a) _mm512_srli_epi16(a, 8)
+#define UP_4(a) _mm512_slli_epi16(a, 4)
+#define DOWN_4(a) _mm512_srli_epi16(a, 4)
+#define AND(a, b) _mm512_and_si512(a, b)
 #define ALL_16(x) _mm512_set1_epi16((short)(x))
 #define XOR(a, b) _mm512_xor_si512(a, b)
 #define TABLE_AT(p) _mm512_loadu_si512(p)
@@ -37,6 +40,9 @@ typedef __m256i bytes;
 #define SUB_16(a, b) _mm256_sub_epi16(a, b)
 #define UP_8(a) _mm256_slli_epi16(a, 8)
 #define DOWN_8(a) _mm256_srli_epi16(a, 8)
+#define UP_4(a) _mm256_slli_epi16(a, 4)
+#define DOWN_4(a) _mm256_srli_epi16(a, 4)
+#define AND(a, b) _mm256_and_si256(a, b)
 #define ALL_16(x) _mm256_set1_epi16((short)(x))
 #define XOR(a, b) _mm256_xor_si256(a, b)
 #define TABLE_AT(p) _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(p)))
@@ -47,6 +53,7 @@ typedef __m256i bytes;
 enum { WIDTH = 4 * VL, VECTORS = FAC_TABLE_OUTPUTS / WIDTH, TABLE = VL == 16 ? 64 : 16 };
 enum { PIXEL = 2 * FAC_TABLE_OUTPUTS }; /* bytes of a pixel's sums */
 enum { CHUNK = VL == 16 ? 4 : 7 };      /* groups at once: look-ups of nine taps fill a byte */
+enum { TAPS = 3 };                      /* side by side, as most convolutions have them */
 
 #if defined(FAC_ROLLED)
 #define INLINE_TABLES static inline TARGET
@@ -54,173 +61,7 @@ enum { CHUNK = VL == 16 ? 4 : 7 };      /* groups at once: look-ups of nine taps
 #define INLINE_TABLES static inline __attribute__((always_inline)) TARGET
 #endif
 
-/* ---- sums: of each vector of outputs an even part and an odd one ---- */
-
-INLINE_TABLES void flush(bytes a[][RUN], uint8_t *sums0, uint8_t *sums1, const int outs,
-                         const int n) {
-    UNROLL
-    for (int v = 0; v < outs * VECTORS; v++) {
-        uint8_t *to = (v < VECTORS ? sums0 : sums1) + v % VECTORS * 2 * WIDTH;
-        UNROLL
-        for (int p = 0; p < n; p++, to += PIXEL) {
-            STORE(to, ADD_16(LOAD(to), a[v][p]));
-            STORE(to + WIDTH, ADD_16(LOAD(to + WIDTH), DOWN_8(a[v][p])));
-            a[v][p] = SUB_16(a[v][p], a[v][p]);
-        }
-    }
-}
-
-/* One tap: a table for each pixel, in memory. */
-INLINE_TABLES void tap(const uint8_t *x, int64_t x_pixel, const uint8_t *w0, const uint8_t *w1,
-                       bytes a[][RUN], const int outs, const int n) {
-    bytes i[2 * VECTORS];
-    UNROLL
-    for (int v = 0; v < VECTORS; v++) {
-        i[v] = LOAD(w0 + v * WIDTH);
-        if (outs > 1) i[VECTORS + v] = LOAD(w1 + v * WIDTH);
-    }
-    UNROLL
-    for (int p = 0; p < n; p++) {
-        const bytes table = TABLE_AT(x + p * x_pixel);
-        UNROLL
-        for (int v = 0; v < outs * VECTORS; v++) {
-            a[v][p] = ADD(a[v][p], LOOK_UP(table, i[v]));
-            __asm__("" : "+v"(a[v][p]));
-        }
-    }
-}
-
-enum { TAPS = 3, NEAR = RUN + TAPS - 1 };
-#if VL == 16
-/* Three taps side by side: their pixels share tables, which stay in registers. */
-INLINE_TABLES void taps(const uint8_t *x, int64_t x_pixel, const uint8_t *w0, const uint8_t *w1,
-                        bytes a[][RUN], const int outs, const int n) {
-    bytes table[NEAR];
-    UNROLL
-    for (int p = 0; p < n + TAPS - 1; p++, x += x_pixel) {
-        table[p] = LOAD(x);
-        __asm__("" : "+r"(x)); /* else offsets of all pixels would take registers */
-    }
-    UNROLL
-    for (int s = 0; s < TAPS; s++) {
-        UNROLL
-        for (int v = 0; v < outs; v++) {
-            const bytes i = LOAD((v ? w1 : w0) + s * WIDTH);
-            UNROLL
-            for (int p = 0; p < n; p++) {
-                a[v][p] = ADD(a[v][p], LOOK_UP(table[p + s], i));
-                __asm__("" : "+v"(a[v][p]));
-            }
-        }
-    }
-}
-#else
-/* Three taps side by side; registers have no room for their tables. */
-INLINE_TABLES void taps(const uint8_t *x, int64_t x_pixel, const uint8_t *w0, const uint8_t *w1,
-                        bytes a[][RUN], const int outs, const int n) {
-    UNROLL
-    for (int s = 0; s < TAPS; s++, x += x_pixel) {
-        tap(x, x_pixel, w0 + s * FAC_TABLE_OUTPUTS, w1 + s * FAC_TABLE_OUTPUTS, a, outs, n);
-        __asm__("" : "+r"(x)); /* else offsets of all pixels would take registers */
-    }
-}
-#endif
-
-/* A row of tables of groups from .. end - 1; so many more look-ups fit into bytes. */
-INLINE_TABLES int row_of(const fac_bit_lookup *t, const uint8_t *x, const uint8_t *w0,
-                         const uint8_t *w1, int groups, int left, bytes a[][RUN], uint8_t *sums0,
-                         uint8_t *sums1, const int outs, const int n, const bool three) {
-    const int64_t x_pixel = t->x_pixel, x_column = t->x_column;
-    for (int g = 0; g < groups; g++, x += TABLE) {
-        if (three) {
-            if (left < TAPS) {
-                flush(a, sums0, sums1, outs, n);
-                left = t->flush;
-            }
-            taps(x, x_pixel, w0, w1, a, outs, n);
-            left -= TAPS;
-            w0 += TAPS * FAC_TABLE_OUTPUTS;
-            w1 += TAPS * FAC_TABLE_OUTPUTS;
-            continue;
-        }
-        for (int s = 0; s < t->S; s++, left--) {
-            if (!left) {
-                flush(a, sums0, sums1, outs, n);
-                left = t->flush;
-            }
-            tap(x + s * x_column, x_pixel, w0, w1, a, outs, n);
-            w0 += FAC_TABLE_OUTPUTS;
-            w1 += FAC_TABLE_OUTPUTS;
-        }
-    }
-    return left;
-}
-
-/* Few groups of tables at a time, of all rows, so that they come from the nearest cache. */
-INLINE_TABLES void lookup_of(const fac_bit_lookup *t, const int outs, const int n,
-                             const bool three) {
-    const int64_t each = (int64_t)t->S * FAC_TABLE_OUTPUTS, row = t->groups * each;
-    bytes a[2 * VECTORS][RUN];
-    UNROLL
-    for (int v = 0; v < outs * VECTORS; v++) {
-        UNROLL
-        for (int p = 0; p < n; p++) a[v][p] = ALL_16(0);
-    }
-    for (int g = 0; g < t->groups; g += CHUNK) {
-        const int groups = t->groups - g < CHUNK ? t->groups - g : CHUNK;
-        for (int y = 0; y < t->rows; y++) {
-            uint8_t *sums0 = (uint8_t *)t->sums0 + y * FAC_BIT_RUN * PIXEL;
-            uint8_t *sums1 = (uint8_t *)t->sums1 + y * FAC_BIT_RUN * PIXEL;
-            int left = t->flush;
-            for (int r = 0; r < t->R; r++) {
-                const uint8_t *x = t->x[y * t->y_row + r * t->x_row] + t->from + g * TABLE;
-                const int64_t at = r * row + g * each;
-                left = row_of(t, x, t->w0 + at, outs > 1 ? t->w1 + at : t->w0, groups, left, a,
-                              sums0, sums1, outs, n, three);
-            }
-            flush(a, sums0, sums1, outs, n);
-        }
-    }
-}
-
-INLINE_TABLES bool near_taps(const fac_bit_lookup *t) {
-    return t->S == TAPS && t->x_column == t->x_pixel && t->flush >= TAPS;
-}
-#if VL == 16
-#define CASE(k)                                                                                    \
-    case k:                                                                                        \
-        if (near_taps(t) && t->w1)                                                                 \
-            lookup_of(t, 2, k, true);                                                              \
-        else if (near_taps(t))                                                                     \
-            lookup_of(t, 1, k, true);                                                              \
-        else if (t->w1)                                                                            \
-            lookup_of(t, 2, k, false);                                                             \
-        else                                                                                       \
-            lookup_of(t, 1, k, false);                                                             \
-        break;
-#else
-/* Accumulators of 64 outputs fill half of the registers. */
-#define CASE(k)                                                                                    \
-    case k:                                                                                        \
-        if (near_taps(t))                                                                          \
-            lookup_of(t, 1, k, true);                                                              \
-        else                                                                                       \
-            lookup_of(t, 1, k, false);                                                             \
-        break;
-#endif
-TARGET static void lookup(const fac_bit_lookup *t) {
-    switch (t->n) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-#if VL == 16
-        CASE(5)
-        CASE(6)
-        CASE(7)
-#endif
-    }
-}
+#include "backends/cpu/simd/bits/bits_lookup.h"
 
 /* ---- what becomes of the sums ---- */
 
@@ -273,13 +114,17 @@ INLINE_TABLES unsigned half_at_least(half h, const int16_t *limit) {
 #endif
 }
 
-INLINE_TABLES void compare_as(const fac_bit_compare *t, const int kind, const int thresholds) {
+/* A row of pixels. */
+INLINE_TABLES void compare_row(const fac_bit_compare *t, int row, const int kind,
+                               const int thresholds) {
     const fac_bit_levels *l = t->codes;
+    const int32_t *windows = t->windows + row * t->windows_row;
+    uint32_t *q = t->q + row * t->q_row;
     int planes = kind == TWO ? 2 : 1;
     if (kind == ANY) planes = l->planes;
-    for (int p = 0; p < t->n; p++) {
-        const uint8_t *sums = (const uint8_t *)t->sums + p * PIXEL;
-        const bytes window = ALL_16(t->windows[p]);
+    for (int p = 0; p < t->n; p++, q += t->q_pixel) {
+        const uint8_t *sums = (const uint8_t *)(t->sums + row * t->sums_row) + p * PIXEL;
+        const bytes window = ALL_16(windows[p]);
         for (int k = 0; k < t->words; k++) {
             const int16_t *limits = t->limits + k * 32;
             const half h = half_of(sums, k, window, limits);
@@ -288,10 +133,13 @@ INLINE_TABLES void compare_as(const fac_bit_compare *t, const int kind, const in
             for (int i = 0; i < thresholds; i++)
                 m[i] = half_at_least(h, limits + (i + 1) * t->limits_row);
             bits_as(l, kind, m, bits);
-            for (int j = 0; j < planes; j++)
-                t->q[p * t->q_pixel + j * t->q_plane + k] = bits[j] & t->valid[k];
+            for (int j = 0; j < planes; j++) q[j * t->q_plane + k] = bits[j] & t->valid[k];
         }
     }
+}
+
+INLINE_TABLES void compare_as(const fac_bit_compare *t, const int kind, const int thresholds) {
+    for (int row = 0; row < t->rows; row++) compare_row(t, row, kind, thresholds);
 }
 
 INLINE_TABLES vec as_numbers(const half *h, int i) {
@@ -320,17 +168,25 @@ INLINE_TABLES void number_bits(const fac_bit_compare *t, const half h[], int k, 
     }
 }
 
-INLINE_TABLES void numbers_as(const fac_bit_compare *t, const int kind, const int of_weights) {
-    for (int p = 0; p < t->n; p++)
+INLINE_TABLES void numbers_row(const fac_bit_compare *t, int row, const int kind,
+                               const int of_weights) {
+    const uint16_t *sums = t->sums + row * t->sums_row;
+    uint32_t *q = t->q + row * t->q_row;
+    for (int p = 0; p < t->n; p++, q += t->q_pixel)
         for (int k = 0; k < t->words; k++) {
             half h[FAC_BIT_PLANES];
             unsigned bits[FAC_BIT_PLANES];
             for (int m = 0; m < of_weights; m++)
-                h[m] = sums_of((const uint8_t *)(t->sums + m * t->plane) + p * PIXEL, k);
-            number_bits(t, h, k, 0.5f * (float)t->windows[p], kind, of_weights, bits);
+                h[m] = sums_of((const uint8_t *)(sums + m * t->plane) + p * PIXEL, k);
+            number_bits(t, h, k, 0.5f * (float)t->windows[row * t->windows_row + p], kind,
+                        of_weights, bits);
             for (int j = 0; j < t->codes->planes; j++)
-                t->q[p * t->q_pixel + j * t->q_plane + k] = bits[j] & t->valid[k];
+                q[j * t->q_plane + k] = bits[j] & t->valid[k];
         }
+}
+
+INLINE_TABLES void numbers_as(const fac_bit_compare *t, const int kind, const int of_weights) {
+    for (int row = 0; row < t->rows; row++) numbers_row(t, row, kind, of_weights);
 }
 
 TARGET static void numbers(const fac_bit_compare *t) {
@@ -367,9 +223,12 @@ const fac_bit_table_kernels FAC_SIMD(fac_bit_tables) = { .group = GROUP,
                                                          .part = PART,
                                                          .block = BLOCK,
                                                          .row = WIDTH,
+                                                         .rows = VL == 16 ? 4 : 8,
                                                          .run = RUN,
+                                                         .run_halves = VL == 16 ? 0 : PAIRS,
                                                          .pairs = VL == 16,
                                                          .share = VL == 16 ? 20 : 8.2,
+                                                         .share_halves = VL == 16 ? 0 : 10.5,
                                                          .cycles = VL == 16 ? 3 : 0,
                                                          .plane_cycles = VL == 16 ? 0.3 : 2.5,
                                                          .lookup = lookup,
