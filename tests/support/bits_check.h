@@ -88,7 +88,9 @@ static const char *const optional[] = { "-", "f32[KK]" };
 static inline void random_problem(uint64_t *s, char *to, size_t size) {
     const int lanes = 16, groups = below(s, 4) ? 1 : 2;
     const int C = groups > 1 ? lanes * (1 + below(s, 3)) : 1 + below(s, 70);
-    const int K = groups > 1 ? lanes * (1 + below(s, 2)) : 1 + below(s, 50);
+    const int words = below(s, 3) ? 0 : 32 * (1 + below(s, 3));
+    int K = groups > 1 ? lanes * (1 + below(s, 2)) : 1 + below(s, 50);
+    if (words) K = words;
     const int R = 1 + below(s, 3), S = 1 + below(s, 4), M = 1 + below(s, 4);
     const int H = R * 2 + below(s, 12), W = S * 2 + below(s, 20);
     const int stride = 1 + below(s, 2), dilation = 1 + below(s, 2);

@@ -73,7 +73,9 @@ static inline int random_text(uint64_t *s, char *to, size_t size) {
     static const char *const relus[] = { "", " relu" };
     const int groups = below(s, 4) ? 1 : 2, coded = below(s, 2), lanes = 16 + 16 * coded;
     const int C = groups > 1 ? lanes * (1 + below(s, 2)) : 1 + below(s, 80);
-    const int K = groups > 1 ? 16 * (1 + below(s, 3)) : 1 + below(s, 70);
+    const int words = below(s, 3) ? 0 : 32 * (1 + below(s, 3));
+    int K = groups > 1 ? 16 * (1 + below(s, 3)) : 1 + below(s, 70);
+    if (words) K = words;
     const int R = 1 + below(s, 3), S = 1 + below(s, 3), M = 1 + below(s, 2), N = 1 + below(s, 3);
     const int H = R + below(s, 12), W = S + below(s, 20), ph = below(s, R), pw = below(s, S);
     const int xb = below(s, 6), yb = below(s, 6), all = groups * K, wide = groups * C;

@@ -37,20 +37,25 @@ typedef void fac_bit_put_kernel(const uint16_t *sums, int n, int32_t *acc);
 
 /* Codes of rows of n pixels of up to 64 outputs, by whole numbers: where (d ^ limits[0]) >=
  * limits[1 + k] threshold k is exceeded, d = 2 sums - windows.  Without limits by numbers, y = b +
- * sum over planes m of weights of f[m] u d[m], and of relu what is above 0. */
+ * sum over planes m of weights of f[m] u d[m], + z, and of relu what is above 0; q_relu: of what
+ * becomes codes.  Numbers are in blocks of a vector of channels. */
 typedef struct fac_bit_compare {
     const uint16_t *sums; /* planes are `plane` apart, rows of f f_row */
     int of_weights;
     int64_t sums_row, plane, f_row;
     const float *f, *b;
     float u;
-    bool relu;
+    bool relu, q_relu;
+    const float *z; /* NULL: none */
+    int64_t z_row, z_pixel, z_block;
+    float *y; /* NULL: only codes */
+    int64_t y_row, y_pixel, y_block;
     int rows, n, words; /* of 32 outputs */
     const int32_t *windows;
     int64_t windows_row;
     const int16_t *limits;
     int64_t limits_row;
-    const fac_bit_levels *codes;
+    const fac_bit_levels *codes; /* NULL: only y */
     uint32_t *q, valid[2];
     int64_t q_row, q_pixel, q_plane;
 } fac_bit_compare;

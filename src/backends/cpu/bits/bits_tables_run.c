@@ -11,7 +11,7 @@ typedef struct work {
     uint8_t *room;         /* of all threads */
     const uint8_t *parts;  /* of tables */
     const int16_t *limits; /* NULL: by numbers */
-    bool codes;            /* 32 channels at once, of one set, and no numbers are asked for */
+    bool words;            /* 32 channels at once, of one set */
     int64_t image, images; /* at once, by parts */
 } work;
 
@@ -59,8 +59,8 @@ typedef struct area {
     fac_bit_finish end; /* scratch */
 } area;
 
-/* Codes of a part, of whose strips sums, windows and the place are still to come. */
-static fac_bit_compare codes_of(const work *w, const area *a, int64_t part, int64_t plane) {
+/* The end of a part, of whose strips sums, windows and the place are still to come. */
+static fac_bit_compare end_of(const work *w, const area *a, int64_t part, int64_t plane) {
     const fac_bit_conv *p = w->j->p;
     const fac_bit_finish *end = &w->j->end;
     const int64_t first = (part - a->first_part) * FAC_TABLE_OUTPUTS, k = a->group * p->K + first;
@@ -76,33 +76,49 @@ static fac_bit_compare codes_of(const work *w, const area *a, int64_t part, int6
                           .f = w->j->f + part * FAC_TABLE_OUTPUTS,
                           .b = w->j->b + part * FAC_TABLE_OUTPUTS,
                           .u = end->u[0],
-                          .relu = p->y_relu || p->q_relu,
+                          .relu = p->y_relu,
+                          .q_relu = p->q_relu,
                           .limits = w->limits ? w->limits + part * FAC_TABLE_OUTPUTS : NULL,
                           .limits_row = fac_bit_outputs(p),
-                          .codes = &w->j->y,
-                          .q = w->j->d->q + k / FAC_BIT_WORD,
+                          .codes = p->codes ? &w->j->y : NULL,
+                          .z_row = p->z.row,
+                          .z_pixel = p->z.column,
+                          .z_block = p->z.block,
+                          .y_row = p->y.row,
+                          .y_pixel = p->y.column,
+                          .y_block = p->y.block,
+                          .q_row = p->Q * end->q_pixel / (int64_t)sizeof(uint32_t),
                           .q_pixel = end->q_pixel / (int64_t)sizeof(uint32_t),
                           .q_plane = end->q_plane / (int64_t)sizeof(uint32_t) };
     for (int i = 0; i < t.words; i++) {
         const int64_t left = channels - i * FAC_BIT_WORD;
         t.valid[i] = left < FAC_BIT_WORD ? (1u << left) - 1 : ~0u;
     }
+    if (p->codes) t.q = w->j->d->q + k / FAC_BIT_WORD;
+    if (w->j->d->z) t.z = w->j->d->z + k / p->kernels->lanes * p->z.block;
+    if (w->j->d->y) t.y = w->j->d->y + k / p->kernels->lanes * p->y.block;
     return t;
 }
 
+/* That end at an image, row and column. */
+static void move_to(const fac_bit_conv *p, const fac_bit_strip *s, fac_bit_compare *t) {
+    if (t->q) t->q += ((s->image * p->P + s->row) * p->Q + s->column) * t->q_pixel;
+    if (t->z) t->z += s->image * p->z.image + s->row * p->z.row + s->column * p->z.column;
+    if (t->y) t->y += s->image * p->y.image + s->row * p->y.row + s->column * p->y.column;
+}
+
 /* Strips below each other, of one set, and those that are `apart` columns to the right. */
-static void write_codes(const work *w, const area *a, int64_t part, fac_bit_table_sums *sums,
+static void write_words(const work *w, const area *a, int64_t part, fac_bit_table_sums *sums,
                         int64_t plane) {
     const fac_bit_conv *p = w->j->p;
-    const fac_bit_strip *s = &a->strip;
-    fac_bit_compare t = codes_of(w, a, part, plane);
-    t.q += ((s->image * p->P + s->row) * p->Q + s->column) * t.q_pixel;
-    t.q_row = p->Q * t.q_pixel;
+    const fac_bit_compare all = end_of(w, a, part, plane);
     for (int half = 0; half <= p->halves; half++) {
+        fac_bit_compare t = all;
+        const fac_bit_strip s = { a->strip.image, a->strip.row, a->strip.column + half * p->apart };
         t.sums = sums[0][half * p->run];
-        t.windows = a->windows + s->column + half * p->apart;
+        t.windows = a->windows + s.column;
+        move_to(p, &s, &t);
         p->table->compare(&t);
-        t.q += p->apart * t.q_pixel;
     }
 }
 
@@ -158,8 +174,8 @@ static void do_parts(const work *w, area *a, int64_t part, bool two) {
     }
     for (int i = 0; i <= two; i++) {
         fac_bit_table_sums *of = sums + i * p->of_weights * plane;
-        if (w->codes) write_codes(w, a, part + i, of, plane);
-        for (int k = 0; k < a->rows * (1 + p->halves) && !w->codes; k++)
+        if (w->words) write_words(w, a, part + i, of, plane);
+        for (int k = 0; k < a->rows * (1 + p->halves) && !w->words; k++)
             write_row(w, a, part + i, of + k % a->rows, k % a->rows, k / a->rows, plane, set);
     }
 }
@@ -309,9 +325,10 @@ void fac_bit_tables_run(const fac_bit_job *j, uint8_t *scratch, const uint8_t *p
     const fac_bit_conv *p = j->p;
     const fac_pool *pool = &p->cpu->pool;
     work w = { .j = j, .parts = parts };
-    const bool whole = p->groups == 1 || p->K % FAC_BIT_WORD == 0;
-    w.codes = p->codes && p->sets == 1 && !p->sign && whole && !j->d->z && !j->d->y;
-    if (w.codes) w.limits = short_limits(j, (int16_t *)(void *)scratch);
+    const bool whole = p->K % FAC_BIT_WORD == 0; /* of numbers, whole words are there */
+    w.words =
+        p->sets == 1 && !p->sign && (whole || (p->codes && p->groups == 1 && !j->d->z && !j->d->y));
+    if (w.words && p->codes) w.limits = short_limits(j, (int16_t *)(void *)scratch);
     w.room = scratch + p->limits_bytes;
     w.tables = w.room + (size_t)pool->threads * p->room_bytes;
     if (!p->by_part) {

@@ -147,9 +147,12 @@ INLINE_TABLES vec as_numbers(const half *h, int i) {
     return __builtin_convertvector(sum, vec);
 }
 
-/* The bits of 32 outputs of a pixel in each plane; half: what half of the window has. */
+enum { NONE = -1 }; /* a kind: no codes */
+
+/* 32 outputs of a pixel as numbers, and their bits in each plane; half: what half of the window
+ * has. */
 INLINE_TABLES void number_bits(const fac_bit_compare *t, const half h[], int k, float half_window,
-                               const int kind, const int of_weights,
+                               const float *z, float *to, const int kind, const int of_weights,
                                unsigned bits[FAC_BIT_PLANES]) {
     unsigned part[FAC_BIT_PLANES] = { 0 };
     int planes = kind == TWO ? 2 : 1;
@@ -162,7 +165,11 @@ INLINE_TABLES void number_bits(const fac_bit_compare *t, const half h[], int k, 
         UNROLL
         for (int m = 0; m < of_weights; m++)
             y += load(t->f + m * t->f_row + at) * (2 * t->u * (as_numbers(&h[m], i) - half_window));
+        if (z) y += load(z + i * t->z_block);
         if (t->relu) y = vmax(y, all(0));
+        if (to) store(to + i * t->y_block, y);
+        if (kind == NONE) continue;
+        if (t->q_relu) y = vmax(y, all(0));
         vector_bits(t->codes, y, kind, part);
         for (int j = 0; j < planes; j++) bits[j] |= (part[j] & LANES) << i * VL;
     }
@@ -171,17 +178,22 @@ INLINE_TABLES void number_bits(const fac_bit_compare *t, const half h[], int k, 
 INLINE_TABLES void numbers_row(const fac_bit_compare *t, int row, const int kind,
                                const int of_weights) {
     const uint16_t *sums = t->sums + row * t->sums_row;
-    uint32_t *q = t->q + row * t->q_row;
-    for (int p = 0; p < t->n; p++, q += t->q_pixel)
+    const int planes = kind == NONE ? 0 : t->codes->planes;
+    for (int p = 0; p < t->n; p++)
         for (int k = 0; k < t->words; k++) {
+            const int64_t block = k * (32 / VL);
+            const float *z = NULL;
+            float *y = NULL;
             half h[FAC_BIT_PLANES];
             unsigned bits[FAC_BIT_PLANES];
+            if (t->z) z = t->z + row * t->z_row + p * t->z_pixel + block * t->z_block;
+            if (t->y) y = t->y + row * t->y_row + p * t->y_pixel + block * t->y_block;
             for (int m = 0; m < of_weights; m++)
                 h[m] = sums_of((const uint8_t *)(sums + m * t->plane) + p * PIXEL, k);
-            number_bits(t, h, k, 0.5f * (float)t->windows[row * t->windows_row + p], kind,
+            number_bits(t, h, k, 0.5f * (float)t->windows[row * t->windows_row + p], z, y, kind,
                         of_weights, bits);
-            for (int j = 0; j < t->codes->planes; j++)
-                q[j * t->q_plane + k] = bits[j] & t->valid[k];
+            for (int j = 0; j < planes; j++)
+                t->q[row * t->q_row + p * t->q_pixel + j * t->q_plane + k] = bits[j] & t->valid[k];
         }
 }
 
@@ -189,21 +201,32 @@ INLINE_TABLES void numbers_as(const fac_bit_compare *t, const int kind, const in
     for (int row = 0; row < t->rows; row++) numbers_row(t, row, kind, of_weights);
 }
 
-TARGET static void numbers(const fac_bit_compare *t) {
-    const int kind = kind_of(t->codes);
-    if (kind == TWO && t->of_weights == 2)
-        numbers_as(t, TWO, 2);
-    else if (kind == ONE && t->of_weights == 2)
-        numbers_as(t, ONE, 2);
-    else if (kind == SIGNS)
-        numbers_as(t, SIGNS, t->of_weights);
+INLINE_TABLES void numbers_of(const fac_bit_compare *t, const int kind) {
+    if (t->of_weights == 1)
+        numbers_as(t, kind, 1);
+    else if (t->of_weights == 2)
+        numbers_as(t, kind, 2);
     else
-        numbers_as(t, ANY, t->of_weights);
+        numbers_as(t, kind, t->of_weights);
+}
+
+TARGET static void numbers(const fac_bit_compare *t) {
+    const int kind = t->codes ? kind_of(t->codes) : NONE;
+    if (kind == NONE)
+        numbers_of(t, NONE);
+    else if (kind == TWO)
+        numbers_of(t, TWO);
+    else if (kind == ONE)
+        numbers_of(t, ONE);
+    else if (kind == SIGNS)
+        numbers_of(t, SIGNS);
+    else
+        numbers_of(t, ANY);
 }
 
 TARGET static void compare(const fac_bit_compare *t) {
-    const int kind = kind_of(t->codes);
-    if (!t->limits)
+    const int kind = t->limits ? kind_of(t->codes) : NONE;
+    if (kind == NONE)
         numbers(t);
     else if (kind == TWO)
         compare_as(t, TWO, 3);
