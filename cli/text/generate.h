@@ -132,7 +132,8 @@ typedef struct lm_open_model {
 /* What does nothing without another option; an exit code. */
 int lm_fits(const verb *v);
 int lm_guessing(const verb *v, const char *draft, long lookup, long guesses);
-/* The tokenizer of --tokenizer, or the model's own; not more tokens than the model knows. */
+/* The tokenizer of --tokenizer, or the model's own; not more tokens than the model knows, and
+ * none around texts that it does not know. */
 int lm_tokenizer(const char *given, const char *path, fac_tokenizer **out);
 /* file: what the text was read from, or NULL. */
 int lm_not_utf8(const char *file);

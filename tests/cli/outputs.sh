@@ -172,6 +172,18 @@ ln -s page.html page.link
 limited 8 page.html "$facula" report plain.onnx -o page.link
 check [ "$limits" -ge 60 ]
 
+# a link that leads to itself, or nowhere, is not replaced
+for target in lost nowhere; do
+    rm -f lost && ln -s $target lost
+    for to in "export plain.onnx -o" "edit plain.onnx --simplify -o" "report plain.onnx -o" \
+        "quantize plain.onnx --scheme int8:dynamic -o" "activations plain.onnx --random --npz" \
+        "profile plain.onnx --seconds 0.01 --chrome-trace" "plot trained -o"; do
+        $facula $to lost >out 2>err && wrong "$to: writes over a link to $target"
+        holds err 'lost: '
+        check [ -L lost ]
+    done
+done
+
 # a log that cannot grow ends the training, after a checkpoint; whole lines stay
 printf 'input x f32[N,2]\nparam w f32[2,2]\n%%1 = matmul(x, w)\noutput y = %%1\n' >tiny.txt
 "$facula" export tiny.txt -o tiny.onnx >/dev/null

@@ -69,6 +69,21 @@ printf 'caf\351\n/what\nthe cat\n' | "$facula" chat "$dir/run_char" --chat-templ
 grep -q "^this line is not UTF-8" "$dir/err" || bad "chat passes over a line without a word: $(cat "$dir/err")"
 grep -q "^/regenerate answers again" "$dir/err" || bad "the commands of chat: $(cat "$dir/err")"
 
+# an end of the text that the model does not know
+cp -R "$dir/run_char" "$dir/odd"
+python3 - "$dir/odd" <<'P'
+import json, sys
+path = sys.argv[1] + "/tokenizer.json"
+all = json.load(open(path))
+all["added_tokens"] = (all.get("added_tokens") or []) + [{"id": 5000, "content": "<end>", "special": True}]
+json.dump(all, open(path, "w"))
+json.dump({"eos_token": "<end>"}, open(sys.argv[1] + "/tokenizer_config.json", "w"))
+P
+for what in generate perplexity; do
+    "$facula" $what "$dir/odd" "$dir/text.txt" > "$dir/out" 2> "$dir/err" && bad "$what: the end is no token of the model"
+    grep -q "begins or ends texts with token 5000" "$dir/err" || bad "$what: the end: $(cat "$dir/err")"
+done
+
 # a prompt that is too long, a tokenizer of another model
 "$facula" generate "$dir/run_char" "the cat the cat the cat" --ctx-size 8 > "$dir/a" 2> "$dir/err" && bad "a prompt longer than the context"
 grep -q "the context 8: --ctx-size" "$dir/err" || bad "a long prompt: $(cat "$dir/err")"
