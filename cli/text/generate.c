@@ -77,15 +77,12 @@ int lm_not_utf8(const char *file) {
 }
 
 int lm_same_tokens(const char *given, const fac_tokenizer *t, const fac_lm *m) {
-    const int64_t rows = fac_lm_about(m).vocabulary;
-    const int32_t bos = fac_tokenizer_bos(t), eos = fac_tokenizer_eos(t);
-    const int32_t last = bos > eos ? bos : eos;
-    if (last >= rows)
-        return fail_text("the tokenizer begins or ends texts with token %d, the model knows %lld",
-                         (int)last, (long long)rows);
+    const long long rows = fac_lm_about(m).vocabulary;
+    if (fac_tokenizer_bos(t) >= rows || fac_tokenizer_eos(t) >= rows)
+        return fail_text("the tokenizer begins or ends texts beyond the model's %lld tokens", rows);
     if (!given || fac_tokenizer_count(t) <= rows) return EXIT_OK;
     return fail_text("%s has %d tokens, the model knows %lld: it is another model's", given,
-                     fac_tokenizer_count(t), (long long)rows);
+                     fac_tokenizer_count(t), rows);
 }
 
 int lm_open(const char *path, lm_open_model *to) {
