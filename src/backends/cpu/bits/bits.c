@@ -99,6 +99,14 @@ bool fac_bit_settle(const fac_cpu *c, fac_bit_conv *p) {
     return true;
 }
 
+/* Strips of few pixels end a vector of channels at a time, unless tables have whole words. */
+static double end_seconds(const fac_bit_conv *p) {
+    if (p->tables && p->sets == 1 && !p->sign && p->K % FAC_BIT_WORD == 0) return 0;
+    const double pixels = (double)(p->images * p->strips) * (1 + p->halves);
+    return pixels * (double)(p->parts * p->chunks) * p->kernels->end /
+           (fac_cpu_speeds.hertz * p->cpu->pool.threads);
+}
+
 double fac_bit_seconds(const fac_bit_conv *p, bool floats) {
     const double pixels = (double)(p->images * p->strips * p->run);
     const double rows = (double)(p->parts * p->vectors * p->kernels->lanes) * p->planes;
@@ -108,8 +116,9 @@ double fac_bit_seconds(const fac_bit_conv *p, bool floats) {
     const double read = p->coded ? in * p->planes / 8 : in * sizeof(float);
     const double written = floats ? out * sizeof(float) : out * p->y_planes / 8;
     const double moved = 3 * (double)p->images * (read + written);
-    if (p->tables) return fac_bit_tables_seconds(p, moved);
-    return fac_cpu_seconds(p->cpu, 2 * products, p->kernels->share, moved) +
+    const double end = end_seconds(p);
+    if (p->tables) return fac_bit_tables_seconds(p, moved) + end;
+    return fac_cpu_seconds(p->cpu, 2 * products, p->kernels->share, moved) + end +
            fac_cpu_speeds.bits_step;
 }
 

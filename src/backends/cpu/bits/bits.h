@@ -101,6 +101,7 @@ typedef struct fac_bit_kernels {
     const char *name; /* "popcount", "tables", "portable" */
     int lanes, run;   /* of a vector; the most pixels of a run */
     double share;     /* of the float peak, in operations of one bit by one bit */
+    double end;       /* cycles that each call of `finish` takes, beside what it moves */
     fac_bit_tile_kernel *tile;
     fac_bit_finish_kernel *finish;
     fac_bit_word_kernel *words; /* NULL: none */

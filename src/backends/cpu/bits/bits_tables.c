@@ -101,7 +101,8 @@ double fac_bit_tables_seconds(const fac_bit_conv *p, double moved) {
     const double outputs = (double)(p->parts * FAC_TABLE_OUTPUTS) * p->of_weights * p->sets;
     const double each = (double)(p->R * p->S * p->lookups) * p->table->group;
     const double built = (double)(p->images * p->height * p->table_width * p->groups * p->lookups);
-    const double cycles = built * (p->table->cycles + p->planes * p->table->plane_cycles);
+    const int planes = p->halves ? 2 : p->planes;
+    const double cycles = built * (p->table->cycles + planes * p->table->plane_cycles);
     const double work = 2 * pixels * outputs * each * (1 + flush_share / p->table_flush);
     const double share = p->halves ? p->table->share_halves : p->table->share;
     return fac_cpu_seconds(p->cpu, work, share, moved) + fac_cpu_speeds.table_step +

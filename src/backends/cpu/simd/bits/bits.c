@@ -190,6 +190,7 @@ const fac_bit_kernels FAC_SIMD(fac_bits) = {
 #elif defined(__AVX2__)
     .name = "tables",
     .share = 6,
+    .end = 100,
 #else
     .name = "portable",
     .share = 2.5,
