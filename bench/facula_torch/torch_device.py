@@ -2,7 +2,7 @@
 """Device "ocl" of facula.torch against eager PyTorch, the same unchanged user code: networks, speed beside cuda, operators.
 
     python bench/facula_torch/torch_device.py [--parts check,train,speed,ops] [--minutes 8] [--out torch_device.json] [--device opencl:0]
-                                 [--models resnet50,gpt2] [--cells '*/infer/b1/*,*/train/*'] [--tiny]
+                                 [--models resnet50,gpt2] [--cells '*/infer/b1/*,*/train/*'] [--tiny] [--ahead CALLS]
 
 check  torchvision's networks of pytorch_dlprim's list, batch 2: gradients and evaluation against the cpu in f32, and of both against
        f64, calls of the host; good where the device is off by no more than 1e-4 of the largest gradient, or no more than f32 itself,
@@ -54,6 +54,7 @@ def arguments():
     p.add_argument("--seed", type=int, default=0, help="which operators --ops draws")
     p.add_argument("--size", type=int, default=128, help="of images in check and train")
     p.add_argument("--tiny", action="store_true")
+    p.add_argument("--ahead", type=int, default=0, help="torch.ocl.set_ahead(): run so many calls while further ones are recorded")
     return p.parse_args()
 
 
@@ -67,6 +68,7 @@ import facula.torch as ft  # noqa: E402
 
 if ft.ocl is None:
     sys.exit("torch_device.py: device ocl is not there, see the warning above")
+torch.ocl.set_ahead(A.ahead)
 import torch_cells  # noqa: E402
 import torch_decisions  # noqa: E402
 import torch_work  # noqa: E402

@@ -186,6 +186,15 @@ class Module:
         torch.ops.ocl.flush()
         torch.ops.ocl.set_each(on)
 
+    def set_ahead(self, calls: int) -> None:
+        """After so many calls, or a few more, those recorded so far are run, and a GPU computes while further ones are recorded.
+        0, as it is at first: they wait until a result is read and become one program.  32 makes transformers faster that only
+        infer; other networks lose more by what is no longer fused than they win."""
+        if calls < 0:
+            raise ValueError(f"a number of calls, 0 or more, not {calls}")
+        torch.ops.ocl.flush()
+        torch.ops.ocl.set_ahead(calls)
+
     def set_precision(self, precision: str | None) -> None:
         """Of products and convolutions of float32: "default" (1e-5 of the largest, fast algorithms), "highest" (3e-6), "high" (TF32),
         "medium" (bfloat16); None: as torch.set_float32_matmul_precision says, whose "highest" is our default."""

@@ -22,9 +22,12 @@ std::vector<int64_t> retired() {
   out.swap(retired_);
   return out;
 }
+static void retire(const Plan& p) {
+  if (p.id) retired_.push_back(p.id);
+}
 static void retire(const Variant& v) {
-  retired_.push_back(v.plain.id);
-  if (v.bound.id) retired_.push_back(v.bound.id);
+  retire(v.plain);
+  for (auto& p : v.places) retire(p.bound);
 }
 void forget_plans() {
   std::lock_guard<std::recursive_mutex> g(rec().mu);
@@ -100,18 +103,47 @@ static bool has_port(const Plan& plan, uint32_t slot, bool out) {
       if (!port.kind && port.index == slot) return true;
   return false;
 }
-static std::vector<uint32_t> stable(const Run& run, Variant& v) {
+static std::vector<uint32_t> leaves_of(const Run& run, const Plan& plain) {
+  std::vector<uint32_t> leaves;
+  for (uint32_t k = 0; plain.parts.size() == 1 && k < run.states.size(); k++)
+    if (run.states[k]->alive && run.states[k]->bytes >= kLeastKept && has_port(plain, k, false)) leaves.push_back(k);
+  return leaves;
+}
+
+// The place of this run: one that has half of its leaves at least, or a new one.  What was made after the first run does
+// not count: those are results of other segments, other ones each time.
+static constexpr size_t kPlaces = 64;
+static Place& place_of(const Run& run, Variant& v) {
+  Place *best = nullptr, *oldest = nullptr;
+  size_t most = 0, all = 0;
+  for (uint32_t k : v.leaves) all += run.states[k]->uid < v.born;
+  for (auto& p : v.places) {
+    size_t same = 0;
+    for (uint32_t k : v.leaves) same += run.states[k]->uid < v.born && p.seen[k].uid == run.states[k]->uid;
+    if (2 * same >= all && (!best || same > most)) { most = same; best = &p; }
+    if (!oldest || p.used < oldest->used) oldest = &p;
+  }
+  if (!best && v.places.size() < kPlaces) best = &v.places.emplace_back();
+  else if (!best) {
+    retire(oldest->bound);
+    *oldest = {};
+    best = oldest;
+  }
+  best->seen.resize(run.states.size());
+  best->used = rec().flushes;
+  return *best;
+}
+
+static std::vector<uint32_t> stable(const Run& run, const Variant& v, Place& p) {
   std::vector<uint32_t> bind;
-  v.seen.resize(run.states.size());
-  if (v.plain.parts.size() != 1 || v.binds >= 4) return bind;
+  if (p.binds >= 4) return bind;
   bool settled = true;
-  for (uint32_t k = 0; k < run.states.size(); k++) {
+  for (uint32_t k : v.leaves) {
     State* s = run.states[k];
-    Seen& was = v.seen[k];
+    Seen& was = p.seen[k];
     was.same = was.uid == s->uid ? was.same + 1 : 0;
     was.still = was.same && was.writes == s->writes ? was.still + 1 : 0;
     was.uid = s->uid;
-    if (!s->alive || s->bytes < kLeastKept || !has_port(v.plain, k, false)) continue;
     bool writes = has_port(v.plain, k, true);
     if (writes ? was.same >= 2 : was.still >= 2) bind.push_back(k);
     else if (was.same == 1) settled = false;
@@ -119,20 +151,20 @@ static std::vector<uint32_t> stable(const Run& run, Variant& v) {
   if (!settled) bind.clear();
   return bind;
 }
-static bool still_held(const Run& run, const Variant& v) {
-  if (v.bound.parts.empty()) return false;
+static bool still_held(const Run& run, const Place& place) {
+  if (place.bound.parts.empty()) return false;
   size_t k = 0;
-  for (auto& p : v.bound.parts)
+  for (auto& p : place.bound.parts)
     for (auto& [slot, writes] : p.bound) {
-      if (k >= v.held.size() || v.held[k] != run.states[slot]->tensor_uid) return false;
+      if (k >= place.held.size() || place.held[k] != run.states[slot]->tensor_uid) return false;
       k++;
     }
   return true;
 }
-static void hold(const Run& run, Variant& v) {
-  v.held.clear();
-  for (auto& p : v.bound.parts)
-    for (auto& [slot, writes] : p.bound) v.held.push_back(run.states[slot]->tensor_uid);
+static void hold(const Run& run, Place& place) {
+  place.held.clear();
+  for (auto& p : place.bound.parts)
+    for (auto& [slot, writes] : p.bound) place.held.push_back(run.states[slot]->tensor_uid);
 }
 
 static Variant& variant_of(Run& run, Entry& e) {
@@ -164,6 +196,8 @@ static Variant& variant_of(Run& run, Entry& e) {
   v.plain = build(run, varying, e.fixed, nullptr, {});
   for (size_t i = 0; i < varying.size(); i++) varying[i] &= !e.fixed[i];
   v.varying = varying;
+  v.leaves = leaves_of(run, v.plain);
+  v.born = next_uid();
   e.variants.push_back(std::move(v));
   return e.variants.back();
 }
@@ -186,24 +220,25 @@ static void compute(Run& run, uint64_t key) {
   uint64_t before = R.builds;
   Variant& v = variant_of(run, entries[key]);
   if (R.builds == before) R.replays++;
-  if (still_held(run, v)) {
-    R.kept = v.held.size();
-    run_plan(run, v.bound);
+  Place& place = place_of(run, v);
+  if (still_held(run, place)) {
+    R.kept = place.held.size();
+    run_plan(run, place.bound);
     return;
   }
-  auto bind = stable(run, v);
+  auto bind = stable(run, v, place);
   if (!bind.empty()) {
-    v.binds++;
-    if (v.bound.id) retired_.push_back(v.bound.id);
-    v.bound = {};                                   // building may fail, and frees what was retired
-    v.bound = build(run, v.varying, entries[key].fixed, &v.plain, bind);
-    hold(run, v);
-    R.kept = v.held.size();
-    run_plan(run, v.bound);
+    place.binds++;
+    retire(place.bound);
+    place.bound = {};                               // building may fail, and frees what was retired
+    place.bound = build(run, v.varying, entries[key].fixed, &v.plain, bind);
+    hold(run, place);
+    R.kept = place.held.size();
+    run_plan(run, place.bound);
     return;
   }
   run_plan(run, v.plain);
-  for (uint32_t k = 0; k < run.states.size(); k++) v.seen[k].writes = run.states[k]->writes;
+  for (uint32_t k : v.leaves) place.seen[k].writes = run.states[k]->writes;
 }
 
 void flush(const char*) {

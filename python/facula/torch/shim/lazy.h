@@ -63,6 +63,7 @@ struct State {
   std::atomic<bool> alive{true};  // the storage exists: contents survive a flush
 };
 State* state_new(size_t bytes, int device);
+uint64_t next_uid();                            // above those of all states that there are
 void state_drop(State*);
 void* state_memory(State*);                     // newest contents, on the host
 void state_wrote(State*);                       // the host wrote to them
@@ -130,6 +131,7 @@ struct Recorder {
   int device = 0, precision = PRECISION_OPEN;
   bool each = false;                    // a flush after each call
   size_t most = 4096;
+  size_t ahead = 0;                     // a segment may end after so many calls; 0: at a read only
   uint64_t flushes = 0, recorded = 0, infers = 0, hits = 0, builds = 0, replays = 0;
   uint64_t kept = 0;                    // leaves that the program of the last segment keeps
   double build_seconds = 0;

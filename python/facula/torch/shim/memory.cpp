@@ -18,6 +18,7 @@ static std::vector<void*> tickets_[64];
 static std::unordered_map<size_t, std::vector<void*>> kept_;
 static MemoryStat stat_;
 static std::atomic<uint64_t> uids_{1};
+uint64_t next_uid() { return uids_; }
 
 static int size_class(size_t n) {
   int c = 9;

@@ -210,6 +210,7 @@ TORCH_LIBRARY(ocl, m) {
   m.def("set_precision", &set_precision);
   m.def("precision", []() -> std::string { return precision_name(precision_now()); });
   m.def("set_each", [](bool on) { rec().each = on; });
+  m.def("set_ahead", [](int64_t calls) { rec().ahead = (size_t)calls; });
   m.def("stats", &stats);
   m.def("memory", &memory);
   m.def("memory_trim", &memory_trim);

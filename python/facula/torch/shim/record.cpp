@@ -122,14 +122,15 @@ static void append(Recorder& R, Call&& c) {
       h = mix(h, type_of(o));
     }
   R.hash = mix(R.hash, h);
-  // Where nobody reads for long, a segment ends at a place that the last calls alone tell, so that a
-  // loop is cut in the same places each time.
+  // A segment ends at a place that the last calls alone tell, so that a loop is cut in the same places each time: where
+  // nobody reads for long, or after few calls, so that the device computes while further ones are recorded.
   R.last[R.recorded++ & 7] = mix(I.id, c.in.empty() ? 0 : type_of(c.in[0]));
   uint64_t w = 0;
   for (uint64_t i = 0; i < 8; i++) w = mix(w, R.last[(R.recorded + i) & 7]);
   R.calls.push_back(std::move(c));
+  const size_t n = R.calls.size();
   if (R.each) flush("each call");
-  else if (R.calls.size() >= R.most || (R.calls.size() >= R.most / 4 && w % 256 == 0)) flush("length");
+  else if (n >= R.most || (n >= R.most / 4 && w % 256 == 0) || (R.ahead && n >= R.ahead && w % 4 == 0)) flush("length");
 }
 
 static void turn_to(Recorder& R, int device) {

@@ -34,13 +34,22 @@ struct Plan {
   int64_t id = 0;
   std::vector<Part> parts;
 };
+// What equal calls were made on.  The blocks of a transformer are equal segments on other
+// parameters: each has a program that keeps its own.
+struct Place {
+  std::vector<Seen> seen;                           // by slot
+  Plan bound;
+  std::vector<uint64_t> held;                       // the tensors of bound slots
+  int binds = 0;
+  uint64_t used = 0;                                // the flush that used it last
+};
 struct Variant {
   std::vector<Num> values;
   std::vector<uint8_t> varying;
-  Plan plain, bound;
-  std::vector<Seen> seen;                           // by slot
-  std::vector<uint64_t> held;                       // the tensors of bound slots
-  int binds = 0;
+  Plan plain;
+  std::vector<uint32_t> leaves;                     // slots `plain` reads and programs may keep
+  std::vector<Place> places;
+  uint64_t born = 0;                                // states below this uid were there before
 };
 struct Entry {
   std::vector<uint8_t> fixed;                       // numbers that a row needs as constants
