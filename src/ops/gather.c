@@ -1,3 +1,5 @@
+#include <string.h>
+#include "graph/graph_internal.h"
 #include "ops/shape.h"
 
 #if FAC_INTERFACE
@@ -60,10 +62,43 @@ static bool move(const fac_move *m, const int64_t *to, int *input, int64_t *from
     return index >= 0 && index < x->d[axis];
 }
 
+/* Of constant indices that name each place of the axis once: which of them names place 0, 1, ...,
+ * i64; NULL: they are others. */
+static fac_value *inverse_order(const fac_node *n) {
+    fac_graph *g = n->graph;
+    const fac_value *of = n->in[1];
+    const int axis = fac_axis(((const attrs *)n->attrs)->axis, n->in[0]->type.dims.n);
+    const int64_t places = axis < 0 ? 0 : n->in[0]->type.dims.d[axis];
+    if (of->leaf != FAC_CONST || !of->tensor || of->type.dtype != FAC_I64) return NULL;
+    if (of->type.dims.n != 1 || of->type.dims.d[0] != places || places < 2) return NULL;
+    const int64_t *at = fac_tensor_data(of->tensor);
+    int64_t *to = fac_arena_alloc(&g->arena, (size_t)places, sizeof *to);
+    fac_tensor *t = NULL;
+    if (!at || !to) return NULL;
+    memset(to, -1, (size_t)places * sizeof *to);
+    for (int64_t i = 0; i < places; i++) {
+        const int64_t place = at[i] < 0 ? at[i] + places : at[i];
+        if (place < 0 || place >= places || to[place] >= 0) return NULL;
+        to[place] = i;
+    }
+    if (fac_tensor_new(NULL, FAC_I64, fac_shape(places), &t, NULL) ||
+        fac_tensor_write(t, to, (size_t)places * sizeof *to, NULL)) {
+        fac_tensor_free(t);
+        return NULL;
+    }
+    fac_value *order = fac_const(g, t);
+    fac_tensor_free(t);
+    return order;
+}
+
+/* Rows that only change places go back; what several indices name is added up. */
 extern const fac_op fac_op_gather_grad;
 static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
-    fac_value *all[] = { n->in[0], n->in[1], dy[0] };
-    dx[0] = fac_emit(&fac_op_gather_grad, n->attrs, 3, all);
+    fac_value *order = inverse_order(n), *all[] = { n->in[0], n->in[1], dy[0] };
+    if (order)
+        dx[0] = fac_emit(n->op, n->attrs, 2, (fac_value *[]){ dy[0], order });
+    else
+        dx[0] = fac_emit(&fac_op_gather_grad, n->attrs, 3, all);
 }
 
 static const fac_onnx onnx[] = { { "", "Gather", 1, 0, NULL, NULL, 0 }, { 0 } };

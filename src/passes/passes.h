@@ -81,8 +81,15 @@ fac_graph *fac_pass_decoding(const fac_graph *g, fac_accept *accept, void *self)
 /* x (1 + erf(x / sqrt 2)) / 2 becomes one gelu.  Changes rounding. */
 fac_graph *fac_pass_gelu(const fac_graph *g);
 
+/* Gelu, attention and slices as ops of their own, as gradients want them: before a step of training
+ * is made of a model.  Changes rounding, and results for queries without a key as above. */
+fac_graph *fac_pass_known_forms(const fac_graph *g, fac_evaluate *evaluate);
+
 /* Gathers of one place along an axis become slices. */
 fac_graph *fac_pass_gather_slices(const fac_graph *g);
+
+/* Slices go before reshapes and transposes. */
+fac_graph *fac_pass_early_slices(const fac_graph *g);
 
 /* What slices, concats, pads, reshapes and transposes do to rows one after the other becomes one
  * gather, chains of reshapes and transposes one of each where that copies less, and ops that treat
@@ -135,6 +142,13 @@ fac_graph *fac_pass_sibling_products(const fac_graph *g, fac_accept *accept, voi
 
 /* Concats that begin as another one reads its result. */
 fac_graph *fac_pass_joins(const fac_graph *g);
+
+/* Gradients by weights of convolutions whose stride is their kernel become products, where
+ * price(self, node) says that these take less time.  Changes rounding. */
+fac_graph *fac_pass_patch_products(const fac_graph *g, fac_price *price, void *self);
+
+/* Gradients of slices that together are all of a tensor: their sum becomes one concat. */
+fac_graph *fac_pass_slice_sums(const fac_graph *g);
 
 /* The casts of parameters that a step of training reads in a narrower type: one `group`, where
  * accept says that a kernel takes it. */

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "graph/graph_internal.h"
+#include "passes/passes.h"
+#include "ref/ref.h"
 #include "train/train_internal.h"
 
 /* How many labels count, i64. */
@@ -28,8 +30,19 @@ static void add_optimizer(fac_trainer *t, const fac_optim *optim, const fac_trai
     fac_train_guard(g, loss);
 }
 
-static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *device,
-                        const fac_trainer_opts *o, fac_error *err) {
+/* The graph of a step, without loss and optimizer. */
+static fac_status build_step(fac_trainer *t, const fac_graph *model, const fac_trainer_opts *o,
+                             fac_error *err) {
+    fac_graph *known = fac_pass_known_forms(model, fac_ref_evaluate);
+    fac_graph *mixed = known && o->mixed != FAC_NONE ? fac_graph_autocast(known, o->mixed) : known;
+    t->step = mixed ? fac_graph_training(mixed) : NULL;
+    if (mixed != known) fac_graph_free(mixed);
+    fac_graph_free(known);
+    return t->step ? fac_graph_check(t->step, err) : fac_raise_memory(err, "the graph of a step");
+}
+
+static fac_status build(fac_trainer *t, const fac_graph *plain, const fac_graph *model,
+                        fac_device *device, const fac_trainer_opts *o, fac_error *err) {
     const fac_optim *optim = fac_optim_find(o->optimizer ? o->optimizer : "adam");
     if (!optim) return fac_raise(err, FAC_E_ARGUMENT, "there is no optimizer \"%s\"", o->optimizer);
     t->usual_lr = optim->lr;
@@ -38,8 +51,7 @@ static fac_status build(fac_trainer *t, const fac_graph *model, fac_device *devi
     const fac_label_form tested = { .sequences = o->sequences };
     t->soft = o->soft_labels;
     t->sequences = o->sequences;
-    if (!(t->step = fac_graph_training(model))) return fac_raise_memory(err, "the graph of a step");
-    FAC_TRY(fac_graph_check(t->step, err));
+    FAC_TRY(build_step(t, plain, o, err));
     add_optimizer(t, optim, o, fac_train_loss(t->step, &stepped));
     FAC_TRY(fac_graph_check(t->step, err));
     FAC_TRY(fac_look_new(model, device, o, &t->look, err));
@@ -76,7 +88,7 @@ fac_status fac_trainer_new(const fac_graph *model, fac_device *device, const fac
         return fac_raise_memory(err, "a trainer");
     }
     fac_status status = mixed ? fac_graph_check(mixed, err) : FAC_OK;
-    if (!status) status = build(t, mixed ? mixed : model, device, opts, err);
+    if (!status) status = build(t, model, mixed ? mixed : model, device, opts, err);
     fac_graph_free(mixed);
     if (status)
         fac_trainer_free(t);

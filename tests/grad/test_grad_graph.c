@@ -274,9 +274,50 @@ static void what_has_no_gradient_is_named(void **state) {
     fac_graph_free(g);
 }
 
+static int count(const fac_graph *g, const fac_op *op) {
+    int n = 0;
+    for (const fac_node *k = g->first; k; k = k->next) n += k->op == op;
+    return n;
+}
+
+/* dx of  sum(w gather(x, order)):  w back at their places. */
+static void rows_in_another_order_go_back(void **state) {
+    (void)state;
+    enum { ROWS = 4, WIDE = 3 };
+    static const int64_t orders[][ROWS] = { { 2, 0, 3, 1 }, { 2, -4, 3, 1 }, { 2, 0, 2, 1 } };
+    for (int k = 0; k < 3; k++) {
+        fac_graph *g = fac_graph_new();
+        fac_tensor *order, *values, *weights, *t = NULL;
+        double w[ROWS * WIDE], got[ROWS * WIDE], want[ROWS * WIDE] = { 0 };
+        for (int i = 0; i < ROWS * WIDE; i++) w[i] = i + 1;
+        OK(fac_tensor_new(NULL, FAC_I64, fac_shape(ROWS), &order, &err));
+        OK(fac_tensor_new(NULL, FAC_F64, fac_shape(ROWS, WIDE), &values, &err));
+        OK(fac_tensor_new(NULL, FAC_F64, fac_shape(ROWS, WIDE), &weights, &err));
+        OK(fac_tensor_write(order, orders[k], sizeof orders[k], &err));
+        OK(fac_tensor_write(values, w, sizeof w, &err));
+        OK(fac_tensor_write(weights, w, sizeof w, &err));
+        fac_value *x = fac_param(g, "x", values), *dx,
+                  *y = fac_mul(fac_gather(x, fac_const(g, order), 0), fac_const(g, weights));
+        fac_grad(fac_sum(y, (fac_dims){ 0 }, false), 1, &x, &dx);
+        OK(fac_graph_check(g, &err));
+        assert_int_equal(count(g, &fac_op_gather_grad), k == 2); /* what is named twice is added */
+        OK(fac_eval(dx, device, &t, &err));
+        OK(fac_tensor_read(t, got, sizeof got, &err));
+        for (int i = 0; i < ROWS * WIDE; i++)
+            want[(orders[k][i / WIDE] + ROWS) % ROWS * WIDE + i % WIDE] += w[i];
+        assert_memory_equal(got, want, sizeof want);
+        fac_tensor_free(t);
+        fac_graph_free(g);
+        fac_tensor_free(order);
+        fac_tensor_free(values);
+        fac_tensor_free(weights);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_connected_gets_zeros),
+        cmocka_unit_test(rows_in_another_order_go_back),
         cmocka_unit_test(unused_outputs_have_no_gradient),
         cmocka_unit_test(any_number_of_parts_has_gradients),
         cmocka_unit_test(symbols_have_gradients),

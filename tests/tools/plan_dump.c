@@ -2,7 +2,7 @@
  * change of the library's structure must leave as it was (scripts/compare_plans.sh holds two builds
  * against each other).
  *
- *   plan_dump FOLDER DEVICE [NETWORK|FILE.onnx|FILE.graph|FILE.gguf...]
+ *   plan_dump FOLDER DEVICE [NETWORK|FILE.onnx|FILE.graph|FILE.gguf|train:FILE.onnx...]
  *
  * DEVICE: cpu:avx512, cpu:avx2, ..., opencl (the first real device; kernels are not compiled), or
  * sm_80, sm_90: an NVIDIA GPU that need not be there, with the facts of an A100 or H200.  FOLDER
@@ -201,9 +201,12 @@ static fac_status read_graph(const char *path, fac_graph **out) {
     return status;
 }
 
-/* A model or a graph's text, with inputs of zeros; open sizes are 1. */
-static fac_status dump_file(FILE *to, const char *path, fac_device *d, const mode *m) {
+/* A model or a graph's text, with inputs of zeros; open sizes are 1.  After "train:" it is a step
+ * of training. */
+static fac_status dump_file(FILE *to, const char *name, fac_device *d, const mode *m) {
     enum { INPUTS = 1024 };
+    const bool train = !strncmp(name, "train:", 6);
+    const char *path = train ? name + 6 : name;
     fac_graph *g = NULL;
     fac_tensor *in[INPUTS] = { NULL };
     fac_status status = read_graph(path, &g);
@@ -215,8 +218,9 @@ static fac_status dump_file(FILE *to, const char *path, fac_device *d, const mod
             if (t.dims.d[k] < 0) t.dims.d[k] = 1;
         status = fac_tensor_new(NULL, t.dtype, t.dims, &in[i], &err);
     }
-    fprintf(to, "== %s\n", path);
-    if (!status) status = dump_inference(to, g, d, m, in);
+    fprintf(to, "== %s\n", name);
+    if (!status)
+        status = train ? dump_training(to, g, d, m, in[0]) : dump_inference(to, g, d, m, in);
     for (int i = 0; i < INPUTS; i++) fac_tensor_free(in[i]);
     fac_graph_free(g);
     return status;

@@ -126,7 +126,8 @@ static bool regroups(fac_both v, int64_t *sequences) {
         five = four;
         four = result;
     }
-    if (five->n != 5 || four->n != 4 || five->d[0] * five->d[1] != four->d[0]) return false;
+    if (five->n != 5 || four->n != 4 || four->d[0] < 0 || five->d[0] * five->d[1] != four->d[0])
+        return false;
     for (int k = 1; k < 4; k++)
         if (five->d[k + 1] != four->d[k]) return false;
     if (*sequences && *sequences != five->d[1]) return false;
