@@ -154,23 +154,21 @@ def test_a_leaf_that_was_seen_as_another_dtype_is_not_taken_from_before():
 def test_a_program_that_could_not_be_made_leaves_the_one_before(monkeypatch):
     """It was given back, so it is not run again."""
     from facula.torch import segment
-    first, second = torch.ones(64, device=D), torch.full((64,), 2.0, device=D)
+    factor, first, second = (torch.full((64,), float(v), device=D) for v in (3, 1, 2))
     for _ in range(4):
-        (first * 3 + 1).cpu()
-    assert torch.ocl.stats()["kept"] == 1
+        (first * factor + 1).cpu()
+    assert torch.ocl.stats()["kept"] == 2
 
     def fail(*_, **__):
         raise KeyboardInterrupt
     monkeypatch.setattr(segment._facula, "Program", fail)
-    (second * 3 + 1).cpu()
-    (second * 3 + 1).cpu()
     with pytest.raises(RuntimeError, match="KeyboardInterrupt"):
-        (second * 3 + 1).cpu()
+        (second * factor + 1).cpu()                     # half of the leaves are those of before: their program gives way
     monkeypatch.undo()
     (torch.ones(5, device=D) * 7 - 2).cpu()             # a new program: what was given back is freed
-    again = (first * 3 + 1).cpu()
-    assert torch.ocl.stats()["kept"] == 0 and again.tolist() == [4] * 64
-    assert (second * 3 + 1).cpu().tolist() == [7] * 64
+    again = (first * factor + 1).cpu()
+    assert torch.ocl.stats()["kept"] == 1 and again.tolist() == [4] * 64        # the factor, by a program of now
+    assert (second * factor + 1).cpu().tolist() == [7] * 64
 
 
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
