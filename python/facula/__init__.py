@@ -19,10 +19,11 @@ from .functional import abs, all, any, max, min, pow, round, sum  # noqa: A004
 from .random import (Generator, bernoulli, manual_seed, multinomial, normal, rand, rand_like, randint, randn, randn_like, randperm,
                      seed)
 from .promote import set_printoptions
-from . import array_api, data, export, files, model, nn, optim, playground, plot, tables, tools, train, zoo
+from . import array_api, data, export, fft, files, linalg, model, nn, optim, playground, plot, tables, tools, train, zoo
 from .files import load as load_saved, load_weights, save
 from .edit import edit
 from .export import trace  # type: ignore[assignment]
+from .linalg import logdet, matrix_exp, pinv as pinverse, slogdet
 from .lazy import flush, is_lazy, lazy, lazy_stats, set_lazy
 from .model import Model, load
 from .nn import Module, Parameter

@@ -75,11 +75,16 @@ def zero_(x: Tensor) -> Tensor:
     return written(x, F.full_like(x, 0))
 
 
+def t_(x: Tensor) -> Tensor:
+    """t(): this tensor becomes the result."""
+    return x._become(x.t())
+
+
 def attach(to: Callable[[str, Any], None]) -> None:
     """Gives Tensor these methods."""
     for name in _same_shape.split():
         to(f"{name}_", _in_place(name))
     for name in _other_shapes.split():
         to(f"{name}_", _other_shape(name))
-    for method in (copy_, fill_, zero_):
+    for method in (copy_, fill_, zero_, t_):
         to(method.__name__, method)

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from . import _facula
-from ._facula import Tensor
+from . import _facula, fft
+from ._facula import Tensor, apply
 from .arrange import narrow
-from .create import as_tensor, axis_of
+from .create import as_tensor, axis_of, ints, ones
 from .dtypes import get_default_dtype
+from .promote import cast
 from .reduce import cumsum, sum
+from .shapes import pad, permute, reshape, squeeze, transpose, unsqueeze
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -71,3 +73,69 @@ def cumulative_trapezoid(y: Any, x: Tensor | None = None, *, dx: float = 1.0, di
 
 
 trapz = trapezoid
+
+
+def _framing(name: str, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None, like: Tensor) -> tuple[int, Tensor]:
+    """The hop and the window, as long as a frame."""
+    hop, width = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
+    if n_fft < 1 or hop < 1 or not 1 <= width <= n_fft:
+        raise ValueError(f"{name}: frames of {n_fft} samples, one every {hop}, with a window of {width}")
+    w = ones(width) if window is None else window
+    if w.shape != (width,):
+        raise _facula.ShapeError(f"{name}: a window of shape {w.shape}, ({width},) was expected")
+    before = (n_fft - width) // 2
+    return hop, pad(cast(w, like.dtype), [before, n_fft - width - before])
+
+
+def stft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None, center: bool = True,
+         pad_mode: str = "reflect", normalized: bool = False, onesided: bool = True, return_complex: bool = False) -> Tensor:
+    """Spectra of frames of n_fft samples, one every hop_length (a quarter of that): [.., frequencies, frames, 2], pairs of real and
+    imaginary parts.  center: frames have their middle, not their beginning, at multiples of the hop."""
+    if return_complex:
+        raise _facula.UnsupportedError("stft: facula has no complex numbers; the last dim of the result are real and imaginary parts")
+    if x.ndim not in (1, 2) or not x.dtype.is_floating_point:
+        raise _facula.ShapeError(f"stft of shape {x.shape} and {x.dtype.name}: floats [samples] or [batch, samples] were expected")
+    hop, w = _framing("stft", n_fft, hop_length, win_length, window, x)
+    rows = unsqueeze(x, 0) if x.ndim == 1 else x
+    if center and pad_mode == "reflect" and rows.shape[1] <= n_fft // 2:
+        raise _facula.ShapeError(f"stft: {rows.shape[1]} samples cannot be reflected by {n_fft // 2}")
+    rows = pad(rows, [n_fft // 2, n_fft // 2], pad_mode) if center else rows
+    y = permute(apply("stft", f"onesided={int(onesided)}", 0, rows, w, ints([hop]), ints([n_fft])), [0, 2, 3, 1])
+    y = y * n_fft ** -0.5 if normalized else y
+    return squeeze(y, 0) if x.ndim == 1 else y
+
+
+def _added(frames: Tensor, hop: int) -> Tensor:
+    """Frames [batch, length, frames] added up where they overlap: pieces of a hop, each frame's own k hops later."""
+    batch, length, count = frames.shape
+    pieces = -(-length // hop)
+    x = reshape(pad(frames, [0, 0, 0, pieces * hop - length]), batch, pieces, hop, count)
+    total: Any = None
+    for k in range(pieces):
+        row = pad(transpose(squeeze(narrow(x, 1, k, 1), 1), 1, 2), [0, 0, k, pieces - 1 - k])
+        total = row if total is None else total + row
+    return narrow(reshape(total, batch, -1), 1, 0, length + hop * (count - 1))
+
+
+def istft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None, center: bool = True,
+          normalized: bool = False, onesided: bool = True, length: int | None = None, return_complex: bool = False) -> Tensor:
+    """The signal whose stft() this is; an error where windows leave a sample without weight."""
+    if return_complex:
+        raise _facula.UnsupportedError("istft: facula has no complex numbers: the result is real")
+    bins = n_fft // 2 + 1 if onesided else n_fft
+    if x.ndim not in (3, 4) or x.shape[-1] != 2 or x.shape[-3] != bins:
+        raise _facula.ShapeError(f"istft of shape {x.shape}: [.., {bins}, frames, 2] was expected")
+    hop, w = _framing("istft", n_fft, hop_length, win_length, window, x)
+    spectra = unsqueeze(x, 0) if x.ndim == 3 else x
+    norm = "ortho" if normalized else None
+    frames = fft.irfft(narrow(spectra, 1, 0, n_fft // 2 + 1), n_fft, 1, norm)
+    w = reshape(w, 1, -1, 1)
+    y, weight = _added(frames * w, hop), _added((w * w).expand(1, n_fft, spectra.shape[2]), hop)
+    first = n_fft // 2 if center else 0
+    last = y.shape[1] - first if length is None else min(first + length, y.shape[1])
+    y, weight = narrow(y, 1, first, last - first), narrow(weight, 1, first, last - first)
+    if weight.shape[1] and float(np.min(np.asarray(weight.detach()))) < 1e-11:
+        raise _facula.ArgumentError("istft: the windows leave a sample without weight")
+    y = y / weight
+    y = pad(y, [0, length - y.shape[1]]) if length is not None and length > y.shape[1] else y
+    return squeeze(y, 0) if x.ndim == 3 else y

@@ -201,3 +201,120 @@ def test_layers_are_their_functions(rng):
     x = fac.tensor(floats(rng, 1, 2, 4, 5, 6))
     np.testing.assert_array_equal(nn.AdaptiveAvgPool3d(2)(x).numpy(), F.adaptive_avg_pool3d(x, 2).numpy())
     np.testing.assert_array_equal(nn.AdaptiveMaxPool3d(2)(x).numpy(), F.adaptive_max_pool3d(x, 2).numpy())
+
+
+SINGLE = {"constant": lambda s, o: s.ConstantLR(o, 0.1, 4), "linear": lambda s, o: s.LinearLR(o, 0.3, 0.9, 6), "step": lambda s, o: s.StepLR(o, 3, 0.5),
+          "milestones": lambda s, o: s.MultiStepLR(o, [2, 5], 0.3), "exponential": lambda s, o: s.ExponentialLR(o, 0.9), "cosine": lambda s, o: s.CosineAnnealingLR(o, 4, 0.01),
+          "polynomial": lambda s, o: s.PolynomialLR(o, 7, 1.5), "multiplied": lambda s, o: s.MultiplicativeLR(o, lambda t: 0.9 + 0.01 * t),
+          "function": lambda s, o: s.LambdaLR(o, lambda t: 1 / (1 + t)), "restarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 3, 2, 0.001)}
+
+
+def rates(makes, chained, steps=14):
+    rows = []
+    for package, parameter in ((fac, fac.nn.Parameter), (torch, torch.nn.Parameter)):
+        o = package.optim.SGD([{"params": [parameter(package.ones(1))]}, {"params": [parameter(package.ones(2))], "lr": 0.4}], lr=0.2)
+        s = package.optim.lr_scheduler
+        all_ = [make(s, o) for make in makes]
+        one = s.ChainedScheduler(all_) if chained else None
+        row = []
+        for _ in range(steps):
+            row.append([g["lr"] for g in o.param_groups])
+            if one is not None:
+                assert np.allclose(one.get_last_lr(), row[-1])
+            o.step()
+            for each in [one] if one is not None else all_:
+                each.step()
+        rows.append(row)
+    np.testing.assert_allclose(rows[0], rows[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("chained", [False, True])
+@pytest.mark.parametrize("first", SINGLE)
+@pytest.mark.parametrize("second", [None, *SINGLE])
+def test_schedules_of_one_rate(first, second, chained):
+    rates([SINGLE[first]] + ([SINGLE[second]] if second else []), chained)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_chain_goes_on():
+    o = fac.optim.SGD([fac.nn.Parameter(fac.ones(1))], lr=0.2)
+    s = fac.optim.lr_scheduler
+    chain = s.ChainedScheduler([s.LinearLR(o, 0.5, total_iters=4), s.ExponentialLR(o, 0.9)], o)
+    for _ in range(2):
+        chain.step()
+    state, lr = chain.state_dict(), chain.get_last_lr()
+    rest = [(chain.step(), chain.get_last_lr()[0])[1] for _ in range(4)]
+    chain.load_state_dict(state)
+    o.param_groups[0]["lr"] = lr[0]
+    assert [(chain.step(), chain.get_last_lr()[0])[1] for _ in range(4)] == rest
+    other = fac.optim.SGD([fac.nn.Parameter(fac.ones(1))], lr=0.2)
+    for schedules, words in (([], "empty"), ([s.StepLR(o, 1), s.StepLR(other, 1)], "more than one optimizer")):
+        with pytest.raises(ValueError, match=words):
+            s.ChainedScheduler(schedules)
+
+
+@pytest.mark.parametrize("options", [{}, {"lr": 0.3, "weight_decay": 0.1}, {"eps": (1e-4, 0.1), "d": 2.0, "beta2_decay": -0.5}, {"maximize": True}])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_adafactor(rng, options, dtype):
+    starts = [rng.standard_normal(s).astype(dtype) for s in ((3, 4), (5,), (2, 3, 2), (1, 1))]
+    targets = [rng.standard_normal(a.shape).astype(dtype) for a in starts]
+    ends = []
+    for package, parameter in ((fac, fac.nn.Parameter), (torch, torch.nn.Parameter)):
+        ps = [parameter(package.tensor(a)) for a in starts]
+        o = package.optim.Adafactor(ps, **options)
+        for _ in range(6):
+            o.zero_grad()
+            sum(((p - package.tensor(t)) ** 2).sum() for p, t in zip(ps, targets)).backward()
+            o.step()
+        ends.append([p.detach().numpy() for p in ps])
+        if package is fac:
+            state = o.state_dict()
+            o.load_state_dict(state)
+            assert set(state["state"][0]) == {"step", "row_var", "col_var"} and set(state["state"][1]) == {"step", "variance"}
+    near = 1e-5 if dtype == "float32" else 1e-12
+    for ours, theirs in zip(*ends):
+        np.testing.assert_allclose(ours, theirs, rtol=near, atol=near)
+    for wrong in ({"d": 0.5}, {"eps": (-1.0, 1e-3)}, {"beta2_decay": 0.5}, {"lr": -1.0}):
+        with pytest.raises(ValueError):
+            fac.optim.Adafactor([fac.nn.Parameter(fac.ones(1))], **wrong)
+
+
+@pytest.mark.parametrize("layers, both_ways, bias, first", [(1, False, True, False), (2, True, True, True), (2, False, False, True), (1, True, False, False)])
+@pytest.mark.parametrize("batch", ["first", "second", "none"])
+def test_projected_lstm(rng, layers, both_ways, bias, first, batch):
+    make = {"bidirectional": both_ways, "bias": bias, "num_layers": layers, "batch_first": batch == "first", "proj_size": 3}
+    ours, theirs = fac.nn.LSTM(4, 5, **make), torch.nn.LSTM(4, 5, **make)
+    assert [n for n, _ in ours.named_parameters()] == [n for n, _ in theirs.named_parameters()]
+    theirs.load_state_dict({k: torch.tensor(v.numpy().copy()) for k, v in ours.state_dict().items()})
+    n, d = (() if batch == "none" else (2,)), layers * (1 + both_ways)
+    a = rng.standard_normal({"first": (2, 6, 4), "second": (6, 2, 4), "none": (6, 4)}[batch]).astype("f4")
+    states = [rng.standard_normal((d, *n, k)).astype("f4") for k in (3, 5)] if first else None
+    rows = []
+    for package, net in ((fac, ours), (torch, theirs)):
+        x = package.tensor(a, requires_grad=True)
+        y, (h, c) = net(x, tuple(package.tensor(s) for s in states) if states else None)
+        (package.sin(y).sum() + (h * h).sum() + (c * c).sum()).backward()
+        rows.append([y.detach().numpy(), h.detach().numpy(), c.detach().numpy(), x.grad.numpy(), *(p.grad.numpy() for p in net.parameters())])
+    for mine, other in zip(*rows):
+        assert mine.shape == other.shape
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+def test_wrong_projections():
+    for kind, size in ((fac.nn.LSTM, 5), (fac.nn.LSTM, 7), (fac.nn.LSTM, -1), (fac.nn.GRU, 2), (fac.nn.RNN, 2)):
+        with pytest.raises(ValueError, match="proj_size"):
+            kind(4, 5, proj_size=size)
+    assert "proj_size=2" in repr(fac.nn.LSTM(4, 5, proj_size=2))
+
+
+def test_transposes_in_place(rng):
+    for a in (rng.standard_normal((2, 3)), rng.standard_normal(4)):
+        x, u = fac.tensor(a), torch.tensor(a)
+        assert x.t_() is x
+        np.testing.assert_array_equal(x.numpy(), u.t_().numpy())
+        assert (x * 2).t_().shape == tuple(reversed(x.shape))
+    x = fac.tensor(rng.standard_normal((2, 3)), requires_grad=True)
+    y = (x * 2).t_()
+    (y * fac.arange(6.0).reshape(3, 2)).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), 2 * np.arange(6.0).reshape(3, 2).T)

@@ -57,7 +57,7 @@ CALLS = {
     "std_mean": ["fac.std_mean(x, 1, correction=s)[0]"], "var_mean": ["fac.var_mean(x, 1, correction=s)[0]"], "where": ["x.where(y > 0, s)"],
     "histc": ["x + fac.histc(y, 4, -s - 2, s + 2)"], "logspace": ["x + fac.logspace(s, 0.7, 4)"], "renorm": ["fac.renorm(x, 2 + s, 0, s)"],
     "trapezoid": ["fac.trapezoid(x, dx=s)"], "trapz": ["fac.trapz(x, dx=s)"], "cumulative_trapezoid": ["fac.cumulative_trapezoid(x, dx=s)"],
-    "lp_pool1d": ["F.lp_pool1d(b.abs() + 1, 2 + s, 2)"], "lp_pool2d": ["F.lp_pool2d(x4.abs() + 1, 2 + s, 2)"],
+    "pinverse": ["fac.pinverse(x, rtol=s / 1000)"], "lp_pool1d": ["F.lp_pool1d(b.abs() + 1, 2 + s, 2)"], "lp_pool2d": ["F.lp_pool2d(x4.abs() + 1, 2 + s, 2)"],
     "lp_pool3d": ["F.lp_pool3d(x4.abs().unsqueeze(0) + 1, 2 + s, 2)"], "rrelu": ["F.rrelu(x, s / 2, s)"],
 }
 CHANCE = {"dropout": "F.dropout(x, s)", "dropout1d": "F.dropout1d(b, s)", "dropout2d": "F.dropout2d(x4, s)", "dropout3d": "F.dropout3d(x4.unsqueeze(0), s)",

@@ -6,6 +6,7 @@
 #include "ops/constant.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
+#include "ops/matrix/matrix.h"
 
 #if FAC_INTERFACE
 /* The determinants of the matrices in the last two dims: x [..,M,M] -> [..]; 1 of matrices without
@@ -15,24 +16,11 @@ fac_value *fac_det(fac_value *x);
 #endif
 
 static bool infer(fac_node *n) {
-    const fac_dims *x = &n->in[0]->type.dims;
-    if (x->n < 2) return fac_fail(n, FAC_E_SHAPE, "x has %d dims, not 2 or more", x->n);
-    const int64_t rows = x->d[x->n - 2], columns = x->d[x->n - 1];
-    if (rows >= 0 && columns >= 0 && rows != columns)
-        return fac_fail(n, FAC_E_SHAPE, "matrices of %lld x %lld are not square", (long long)rows,
-                        (long long)columns);
-    fac_dims y = *x;
+    if (!fac_has_square_matrices(n, 0)) return false;
+    fac_dims y = n->in[0]->type.dims;
     y.n -= 2;
     n->out[0]->type = (fac_type){ n->in[0]->type.dtype, y };
     return true;
-}
-
-static void swap_rows(double *m, int64_t size, int64_t i, int64_t j) {
-    for (int64_t k = 0; k < size; k++) {
-        const double x = m[i * size + k];
-        m[i * size + k] = m[j * size + k];
-        m[j * size + k] = x;
-    }
 }
 
 /* By elimination with the largest pivots; destroys m. */
@@ -44,7 +32,7 @@ static double determinant(double *m, int64_t size) {
             if (fabs(m[i * size + c]) > fabs(m[best * size + c])) best = i;
         const double pivot = m[best * size + c];
         if (pivot == 0) return 0;
-        if (best != c) swap_rows(m, size, best, c);
+        if (best != c) fac_matrix_swap(m + best * size, m + c * size, size);
         det *= best != c ? -pivot : pivot;
         for (int64_t i = c + 1; i < size; i++) {
             const double by = m[i * size + c] / pivot;

@@ -1,10 +1,10 @@
 /* Inverses of square matrices. */
-#include <math.h>
 #include <string.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/cost.h"
 #include "ops/grad.h"
+#include "ops/matrix/matrix.h"
 #include "ops/onnx_put.h"
 #include "ops/shape.h"
 
@@ -14,42 +14,7 @@
 fac_value *fac_inverse(fac_value *x);
 #endif
 
-static bool infer(fac_node *n) {
-    const fac_dims *x = &n->in[0]->type.dims;
-    if (x->n < 2) return fac_fail(n, FAC_E_SHAPE, "x has %d dims, not 2 or more", x->n);
-    const int64_t rows = x->d[x->n - 2], columns = x->d[x->n - 1];
-    if (rows >= 0 && columns >= 0 && rows != columns)
-        return fac_fail(n, FAC_E_SHAPE, "matrices of %lld x %lld are not square", (long long)rows,
-                        (long long)columns);
-    return fac_infer_same(n);
-}
-
-static void swap_rows(double *m, int64_t width, int64_t i, int64_t j) {
-    for (int64_t k = 0; k < width; k++) {
-        const double x = m[i * width + k];
-        m[i * width + k] = m[j * width + k];
-        m[j * width + k] = x;
-    }
-}
-
-/* m: rows of a matrix and, beside it, of the one that becomes its inverse.  By elimination with the
- * largest pivots. */
-static void eliminate(double *m, int64_t size) {
-    const int64_t width = 2 * size;
-    for (int64_t c = 0; c < size; c++) {
-        int64_t best = c;
-        for (int64_t i = c + 1; i < size; i++)
-            if (fabs(m[i * width + c]) > fabs(m[best * width + c])) best = i;
-        if (best != c) swap_rows(m, width, best, c);
-        const double pivot = m[c * width + c];
-        for (int64_t k = c; k < width; k++) m[c * width + k] /= pivot;
-        for (int64_t i = 0; i < size; i++) {
-            const double by = m[i * width + c];
-            if (i == c || by == 0) continue;
-            for (int64_t k = c; k < width; k++) m[i * width + k] -= by * m[c * width + k];
-        }
-    }
-}
+static bool infer(fac_node *n) { return fac_has_square_matrices(n, 0) && fac_infer_same(n); }
 
 static fac_status ref(const fac_ref *r, fac_error *err) {
     const fac_dims *x = &r->in[0].type.dims;
@@ -63,7 +28,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
             memcpy(m + i * width, r->in[0].f + at + i * size, (size_t)size * sizeof *m);
             m[i * width + size + i] = 1;
         }
-        eliminate(m, size);
+        fac_matrix_eliminate(m, size, width);
         for (int64_t i = 0; i < size; i++)
             memcpy(r->out[0].f + at + i * size, m + i * width + size, (size_t)size * sizeof *m);
     }

@@ -18,19 +18,25 @@ class _Recurrent(Module):
     op, gates, states = "rnn", 1, 1
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-                 dropout: float = 0.0, bidirectional: bool = False, nonlinearity: str = "tanh") -> None:
+                 dropout: float = 0.0, bidirectional: bool = False, nonlinearity: str = "tanh", proj_size: int = 0) -> None:
         super().__init__()
+        if proj_size and (self.op != "lstm" or not 0 < proj_size < hidden_size):
+            raise ValueError(f"{type(self).__name__}: proj_size is of an LSTM, from 0 to below hidden_size, not {proj_size} of {hidden_size}")
+        self.proj_size = proj_size
+        shown = proj_size or hidden_size
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, dropout, bidirectional
         self.nonlinearity = nonlinearity
         directions = 2 if bidirectional else 1
         for layer in range(num_layers):
-            width = input_size if layer == 0 else hidden_size * directions
+            width = input_size if layer == 0 else shown * directions
             for end in ["", "_reverse"][:directions]:
-                shapes = {"weight_ih": (width,), "weight_hh": (hidden_size,), "bias_ih": (), "bias_hh": ()}
+                shapes = {"weight_ih": (width,), "weight_hh": (shown,), "bias_ih": (), "bias_hh": ()}
                 for name, rest in shapes.items():
                     if bias or name.startswith("weight"):
                         self.register_parameter(f"{name}_l{layer}{end}", _new(self.gates * hidden_size, *rest))
+                if proj_size:
+                    self.register_parameter(f"weight_hr_l{layer}{end}", _new(proj_size, hidden_size))
         for p in self.parameters():
             init.uniform_(p, -1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
 
@@ -60,7 +66,7 @@ class _Recurrent(Module):
             inputs += [s[layer * directions:(layer + 1) * directions] for s in first]
             while inputs[-1] is None:
                 inputs.pop()
-            y, *last = apply(self.op, words, 1 + self.states, *inputs)
+            y, *last = self._projected(layer, x, first) if self.proj_size else apply(self.op, words, 1 + self.states, *inputs)
             for k, s in enumerate(last):
                 ends[k].append(s)
             x = y.permute(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], -1)       # T,D,B,H -> T,B,DH
@@ -73,8 +79,32 @@ class _Recurrent(Module):
             x = x.transpose(0, 1)
         return x, out[0] if self.states == 1 else tuple(out)
 
+    def _projected(self, layer: int, x: Tensor, first: list[Tensor]) -> list[Tensor]:
+        """An LSTM whose output is multiplied with weight_hr before it goes on (Sak et al. 2014), step by step: T,D,B,P and the last states."""
+        ends = ["", "_reverse"] if self.bidirectional else [""]
+        rows: list[Tensor] = []
+        hs, cs = [], []
+        for k, end in enumerate(ends):
+            w, r, hr = (self._parameters[f"weight_{part}_l{layer}{end}"] for part in ("ih", "hh", "hr"))
+            b = self._parameters[f"bias_ih_l{layer}{end}"] + self._parameters[f"bias_hh_l{layer}{end}"] if self.bias else None
+            gates = F.linear(x, w, b)
+            at = layer * len(ends) + k
+            h, c = [s[at] for s in first] or [T.zeros(x.shape[1], n, dtype=x.dtype) for n in (self.proj_size, self.hidden_size)]
+            steps: list[Tensor] = []
+            for t in range(x.shape[0]):
+                now = gates[x.shape[0] - 1 - t if k else t] + F.linear(h, r)
+                i, f, g, o = T.chunk(now, 4, -1)
+                c = T.sigmoid(f) * c + T.sigmoid(i) * T.tanh(g)
+                h = F.linear(T.sigmoid(o) * T.tanh(c), hr)
+                steps.append(h)
+            rows.append(T.stack(steps[::-1] if k else steps, 0))
+            hs.append(h)
+            cs.append(c)
+        return [T.stack(rows, 1), T.stack(hs, 0), T.stack(cs, 0)]
+
     def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+        words = f", proj_size={self.proj_size}" if self.proj_size else ""
+        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}{words}"
 
 
 class RNN(_Recurrent):

@@ -1,5 +1,5 @@
 """Optimizers and schedules of learning rates, with PyTorch's names, formulas and defaults."""
 from .base import Optimizer
-from .more import ASGD, LBFGS, Adadelta, Adamax, NAdam, RAdam, Rprop
+from .more import ASGD, LBFGS, Adadelta, Adafactor, Adamax, NAdam, RAdam, Rprop
 from .schedules import lr_scheduler
 from .usual import SGD, Adagrad, Adam, AdamW, Lion, RMSprop

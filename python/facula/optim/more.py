@@ -32,6 +32,43 @@ class Adadelta(Optimizer):
         _move(p, group["lr"] * by)
 
 
+class Adafactor(Optimizer):
+    """Adam whose second moments are, of matrices, products of a column and a row (Shazeer and Stern 2018); steps are relative to the size
+    of parameters."""
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-2, beta2_decay: float = -0.8, eps: tuple[float | None, float] = (None, 1e-3),
+                 d: float = 1.0, weight_decay: float = 0.0, *, maximize: bool = False) -> None:
+        if not (eps[0] is None or eps[0] >= 0) or eps[1] < 0 or d < 1 or beta2_decay > 0:
+            raise ValueError(f"Adafactor: eps {eps}, d {d}, beta2_decay {beta2_decay}: 0 or more, 1 or more and 0 or less were expected")
+        super().__init__(params, {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay,
+                                  "maximize": maximize})
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check({k: v for k, v in group.items() if k != "eps"})      # which is a pair
+
+    def update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        eps1, eps2 = group["eps"]
+        eps1 = {"float64": 2.0 ** -52, "float16": 2.0 ** -10, "bfloat16": 2.0 ** -7}.get(p.dtype.name, 2.0 ** -23) if eps1 is None else eps1
+        step, x = state["step"], p.detach()
+        share, size = step ** group["beta2_decay"], x.numel()
+        alpha = T.clamp(T.norm(x) / math.sqrt(size), min=eps2) * min(group["lr"], step ** -0.5)
+
+        def mean(name: str, new: Tensor) -> Tensor:
+            old = state.get(name)
+            y: Tensor = new * share if old is None else old + (new - old) * share
+            state[name] = y
+            return y
+        square = grad * grad
+        if grad.ndim > 1:
+            row, column = mean("row_var", T.mean(square, -1, True)), mean("col_var", T.mean(square, -2, True))
+            variance = T.matmul(row, column) / T.clamp(T.mean(row, -2, True), min=eps1)
+        else:
+            variance = mean("variance", square)
+        by = grad / T.sqrt(T.clamp(variance, min=eps1 * eps1))
+        by = by * (alpha / T.clamp(T.norm(by) / (math.sqrt(size) * group["d"]), min=1.0))
+        _move(p, by + x * (group["lr"] * group["weight_decay"]) if group["weight_decay"] else by)
+
+
 class Adamax(Optimizer):
     """Adam by the largest gradient instead of the mean of squares (Kingma and Ba 2015)."""
 

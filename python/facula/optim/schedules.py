@@ -25,13 +25,17 @@ class lr_scheduler:
         def factor(self, t: int) -> float:
             raise NotImplementedError
 
-        def rate(self, base: float, t: int) -> float:
-            return base * self.factor(t)
+        def next(self, lr: float, base: float, t: int) -> float:
+            """The rate of epoch t after `lr`, which other schedules may have changed, too."""
+            now, before = self.factor(t), self.factor(t - 1) if t else 1.0
+            if now == before:
+                return lr
+            return lr * (now / before) if before else base * now
 
         def step(self) -> None:
             self.last_epoch += 1
             for g, base in zip(self.optimizer.param_groups, self.base_lrs):
-                g["lr"] = self.rate(base, self.last_epoch)
+                g["lr"] = self.next(g["lr"], base, self.last_epoch)
 
         def get_last_lr(self) -> list[float]:
             return [g["lr"] for g in self.optimizer.param_groups]
@@ -99,8 +103,8 @@ class lr_scheduler:
             self.function = lr_lambda
             super().__init__(optimizer)
 
-        def factor(self, t: int) -> float:
-            return self.function(t)
+        def next(self, lr: float, base: float, t: int) -> float:
+            return base * self.function(t)
 
     class CosineAnnealingLR(LRScheduler):
         """Down to eta_min along half a cosine."""
@@ -109,8 +113,13 @@ class lr_scheduler:
             self.T_max, self.eta_min = T_max, eta_min
             super().__init__(optimizer)
 
-        def rate(self, base: float, t: int) -> float:
-            return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * t / self.T_max)) / 2
+        def next(self, lr: float, base: float, t: int) -> float:
+            now, before = (1 + math.cos(math.pi * k / self.T_max) for k in (t, t - 1))
+            if t == 0:
+                return lr
+            if (t - 1 - self.T_max) % (2 * self.T_max) == 0:
+                return lr + (base - self.eta_min) * now / 2
+            return self.eta_min + (lr - self.eta_min) * now / before
 
     class CosineAnnealingWarmRestarts(LRScheduler):
         """Along cosines that begin again."""
@@ -119,7 +128,7 @@ class lr_scheduler:
             self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
             super().__init__(optimizer)
 
-        def rate(self, base: float, t: int) -> float:
+        def next(self, lr: float, base: float, t: int) -> float:
             length = self.T_0
             while t >= length:
                 t -= length
@@ -214,16 +223,11 @@ class lr_scheduler:
         """Each rate times function(epoch)."""
 
         def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> None:
-            self.function, self.product = lr_lambda, 1.0
+            self.function = lr_lambda
             super().__init__(optimizer)
 
-        def step(self) -> None:
-            if self.last_epoch >= 0:
-                self.product *= self.function(self.last_epoch + 1)
-            super().step()
-
-        def factor(self, t: int) -> float:
-            return self.product
+        def next(self, lr: float, base: float, t: int) -> float:
+            return lr * self.function(t) if t else lr
 
     class CyclicLR(_Cycle):
         """Up from base_lr to max_lr and down again, momentum or the first of betas the other way; mode: triangular, triangular2, exp_range."""
@@ -282,6 +286,31 @@ class lr_scheduler:
 
         def load_state_dict(self, state: dict[str, Any]) -> None:
             self.last_epoch = state["last_epoch"]
+            for s, own in zip(self.schedulers, state["schedulers"]):
+                s.load_state_dict(own)
+
+    class ChainedScheduler:
+        """Several schedules at once: each changes what the one before it has made of the rates."""
+
+        def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
+            self.schedulers = list(schedulers)
+            if not self.schedulers:
+                raise ValueError("ChainedScheduler: schedules were expected, the list is empty")
+            self.optimizer = optimizer or self.schedulers[0].optimizer
+            if any(s.optimizer is not self.optimizer for s in self.schedulers):
+                raise ValueError("ChainedScheduler: the schedules are of more than one optimizer")
+
+        def step(self) -> None:
+            for s in self.schedulers:
+                s.step()
+
+        def get_last_lr(self) -> list[float]:
+            return [g["lr"] for g in self.optimizer.param_groups]
+
+        def state_dict(self) -> dict[str, Any]:
+            return {"schedulers": [s.state_dict() for s in self.schedulers]}
+
+        def load_state_dict(self, state: dict[str, Any]) -> None:
             for s, own in zip(self.schedulers, state["schedulers"]):
                 s.load_state_dict(own)
 

@@ -386,6 +386,19 @@ m = np.array([[True, False, True], [False, False, False]])         # a query tha
 y = f32(F.scaled_dot_product_attention(d(q), d(k), d(v), torch.tensor(m)))
 case("attention", "", [q, k, v, m, None, None, None], np.concatenate([y[:, :, :1], np.zeros((1, 1, 1, 2), np.float32)], 2), 1e-5)
 
+# ---- decompositions; of eigenvectors the largest element is above 0 ----
+a = np.array([[[4, 2, 2], [2, 5, 3], [2, 3, 6]], [[9, 3, 0], [3, 5, 4], [0, 4, 7]]], np.float64)
+case("cholesky", "", [a], np.linalg.cholesky(a), 1e-8)
+b = np.arange(12.0).reshape(2, 3, 2) - 5
+case("solve", "", [a, b], np.linalg.solve(a, b), 1e-8)
+w, v = np.linalg.eigh(a)
+v = v * np.sign(np.take_along_axis(v, np.abs(v).argmax(-2)[:, None], -2))
+case("eigh", "", [a], [w, v], 1e-8)
+x = np.array([[1, 2, 0], [3, 1, 4], [0, 5, 2], [2, 2, 1]], np.float64)
+for t in (x, x.T):
+    case("qr", "", [t], list(np.linalg.qr(t)), 1e-8)
+    case("qr", "complete", [t], list(np.linalg.qr(t, "complete")), 1e-8)
+
 with open("tests/golden/nn.txt", "w") as f:
     f.write("\n".join(lines) + "\n")
 print(sum(1 for l in lines if l.startswith("op ")), "cases")
