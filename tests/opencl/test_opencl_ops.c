@@ -98,6 +98,11 @@ static void nothing_falls_back(void **state) {
                                                    &fac_op_max_roi_pool,
                                                    &fac_op_det,
                                                    &fac_op_inverse,
+                                                   &fac_op_solve,
+                                                   &fac_op_cholesky,
+                                                   &fac_op_qr,
+                                                   &fac_op_eigh,
+                                                   &fac_op_svd,
                                                    &fac_op_mel_weights,
                                                    NULL };
             /* not integers: fits and packing are made once, in f64 or for the cpu */
