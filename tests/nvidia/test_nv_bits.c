@@ -202,6 +202,18 @@ static void keep(const char *card, int number_of, int k, const fac_text *t) {
     fclose(f);
 }
 
+/* Operands that are slices begin anywhere, but not those that are read several numbers at once. */
+static void begin_anywhere(fac_problem *p) {
+    for (int i = 0; i < p->nin; i++) p->in[i].layout.offset = number(0, 9);
+}
+static void check_beginnings(const fac_problem *p, const fac_nv_bits *s) {
+    static const int pairs[] = { FAC_CB_B, FAC_CB_W_BASIS, FAC_CB_SCALE, FAC_CB_LIMITS };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
+        if (pairs[k] < p->nin && p->in[pairs[k]].type.dtype != FAC_NONE && s->c.K % 2 == 0)
+            assert_int_equal(p->in[pairs[k]].layout.offset % 2, 0);
+    if (s->c.x_codes) assert_int_equal(p->in[FAC_CB_X].layout.offset % s->t.copied, 0);
+}
+
 /* Every cut keeps within local memory, has whole warps and words, and a text. */
 static void kernels_are_written(void **state) {
     (void)state;
@@ -223,7 +235,9 @@ static void kernels_are_written(void **state) {
             as_problem(g->last, FAC_PRECISION_DEFAULT, o, &p);
             if (x.limits) o[p.nin + 1] = (fac_operand){ 0 };
             p.variant = k;
+            begin_anywhere(&p);
             if (!fac_nv_bits_choose(&pretended, &p, cards[card].unit, &s)) continue;
+            check_beginnings(&p, &s);
             const int rows = fac_nv_bits_rows(&s), columns = fac_nv_bits_columns(&s);
             assert_true(s.t.stages * (rows + columns) * FAC_NV_BITS_ROW +
                             16 * fac_nv_bits_items(&s) + 256 <=

@@ -25,8 +25,24 @@ static bool find_times(const fac_problem *p, fac_nv_bits *s) {
     return fac_basis_multiples(u, s->c.planes, s->times, &unit);
 }
 
+static int copied_of(int64_t words) {
+    if (words % 4 == 0) return 4;
+    return words % 2 == 0 ? 2 : 1;
+}
+
+/* What is read `together` at once begins at a multiple of that: a slice that begins elsewhere is
+ * copied. */
+static void align(fac_operand *x, int64_t together) {
+    if (x->type.dtype != FAC_NONE && x->layout.offset % together)
+        x->layout = fac_layout_plain(&x->type.dims);
+}
+
 static bool read(const fac_opencl *o, fac_problem *p, fac_nv_bits *s) {
     if (p->node->body[0] || !fac_cl_bits_read(o, p, &s->c)) return false;
+    static const int by_channel[] = { FAC_CB_B, FAC_CB_W_BASIS, FAC_CB_SCALE, FAC_CB_LIMITS };
+    for (size_t k = 0; k < sizeof by_channel / sizeof *by_channel; k++)
+        if (by_channel[k] < p->nin && s->c.K % 2 == 0) align(&p->in[by_channel[k]], 2);
+    if (s->c.x_codes) align(&p->in[FAC_CB_X], copied_of(s->c.words));
     const fac_conv_geom *g = &s->c.g;
     s->pixels = g->N * g->P * g->Q;
     s->y_planes = 1;
@@ -84,11 +100,6 @@ static size_t local_of(fac_opencl *o, const fac_nv_bits_unit *unit) {
 static size_t local_with(const fac_nv_bits *s, int stages) {
     const size_t tile = (size_t)(fac_nv_bits_rows(s) + fac_nv_bits_columns(s)) * FAC_NV_BITS_ROW;
     return (size_t)stages * tile + (size_t)fac_nv_bits_items(s) * 16;
-}
-
-static int copied_of(int64_t words) {
-    if (words % 4 == 0) return 4;
-    return words % 2 == 0 ? 2 : 1;
 }
 
 /* Blocks of 8 columns of a warp: of all planes, two or four such for halves or whole words. */
