@@ -1,5 +1,5 @@
 """What few bits cost on MNIST: low_bits_accuracy.py FACULA --data DIR [--seeds 0 1 2]
-[--epochs N] [--jobs N] [--only NAME] [--out DIR].
+[--epochs N] [--device cpu] [--augment TEXT] [--jobs N] [--only NAME] [--out DIR].
 
 LeNet-5 (20 and 50 filters of 5 x 5, 500 hidden units, batch norms) in floats, then from these
 weights in few bits, the first and the last layer in floats; and an MLP of three times 256 hidden
@@ -70,7 +70,7 @@ def train(args, threads, seed, name, model, more):
     out = args.folder / f"{name.replace(' ', '_')}_{seed}"
     command = [args.facula, "train", "mnist", "--data", str(args.data), "--model", str(model),
                "--epochs", str(args.epochs), "--seed", str(seed), "--threads", str(threads),
-               "--out", str(out), "--overwrite", "--json"] + more
+               "--device", args.device, "--augment", args.augment, "--out", str(out), "--overwrite", "--json"] + more
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
@@ -120,6 +120,8 @@ def main():
     parser.add_argument("--data", required=True, type=pathlib.Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--device", default="cpu", help="of the trainings: cpu, opencl ...")
+    parser.add_argument("--augment", default="none", help="as of facula train: crop=2,rotate=10")
     parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=pathlib.Path)
