@@ -16,6 +16,7 @@
 #include "facula/ops.h"
 #include "graph/attr.h"
 #include "op_list.h"
+#include "passes/fusion/causal_mask.h"
 #include "passes/passes.h"
 #include "passes/common/range.h"
 #include "passes/common/single.h"
@@ -25,6 +26,8 @@ enum { MOST_OUT = 8 };
 typedef struct state {
     fac_accept *accept;
     void *self;
+    const fac_value *mask; /* that was looked at last, and whether it is causal */
+    bool causal;
 } state;
 
 /* v without its constant factors, which go into *scale.  only: v disappears, so nobody else may
@@ -188,12 +191,27 @@ static fac_value *as_others(const parts *p, fac_value *m) {
         m, fac_shape(d->d[0] / p->sequences, p->sequences, d->d[1], d->d[2], d->d[3]));
 }
 
-/* All masks as one that broadcasts to the scores, of the dims d; *one NULL: nothing is hidden. */
-static bool one_mask(const parts *p, const fac_dims *d, fac_value **one) {
+/* Whether the mask is causal; masks of all layers of a model are one value, and large. */
+static bool is_causal(state *s, const fac_value *mask, const fac_dims *d) {
+    if (s->mask != mask) {
+        s->mask = mask;
+        s->causal = fac_mask_is_causal(mask, d->d[d->n - 2], d->d[d->n - 1]);
+    }
+    return s->causal;
+}
+
+/* All masks as one that broadcasts to the scores, of the dims d; *one NULL: nothing is hidden.
+ * *causal: but keys after each query. */
+static bool one_mask(state *s, const parts *p, const fac_dims *d, fac_value **one, bool *causal) {
     bool hides;
     *one = NULL;
+    *causal = false;
     for (int i = 0; i < p->masks; i++) {
         fac_value *m = p->mask[i];
+        if (is_causal(s, m, d)) {
+            *causal = true;
+            continue;
+        }
         if (!settle(p, &m, &hides)) return false;
         if (!hides) continue;
         if (m->type.dtype == FAC_BOOL && p->masks > 1) return false;
@@ -215,9 +233,10 @@ static fac_value *with_heads(fac_value *v, int rank) {
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
-    const state *s = self;
+    state *s = self;
     parts p = { .dtype = n->out[0]->type.dtype };
     fac_value *mask;
+    bool causal;
     int readers;
     (void)to;
     if (!FAC_IS(n, matmul) || n->body[0]) return false;
@@ -232,7 +251,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
         !find_scores(fac_both_in(weights, 0), DEPTH, &p))
         return false;
     if (p.q.now->type.dtype != p.dtype || p.k_transposed.now->type.dtype != p.dtype ||
-        (p.sequences && rank != 4) || !one_mask(&p, &in[0]->type.dims, &mask))
+        (p.sequences && rank != 4) || !one_mask(s, &p, &in[0]->type.dims, &mask, &causal))
         return false;
     fac_value *q = p.q.now, *transposed = p.k_transposed.now;
     const fac_dims *d = &in[0]->type.dims;
@@ -245,7 +264,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
     if (in[1]->type.dims.d[0] != d->d[0]) return false;
     fac_value *k = rank == 3 ? fac_transpose(transposed, fac_shape(0, 2, 1))
                              : fac_transpose(transposed, fac_shape(0, 1, 3, 2));
-    const fac_attention_opts o = { .scale = p.scale };
+    const fac_attention_opts o = { .scale = p.scale, .causal = causal };
     fac_value *y = fac_attention(with_heads(q, rank), with_heads(k, rank), with_heads(in[1], rank),
                                  with_heads(mask, rank), NULL, NULL, NULL, &o);
     if (!y->node) return false;
@@ -259,6 +278,6 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 }
 
 fac_graph *fac_pass_attention(const fac_graph *g, fac_accept *accept, void *self) {
-    state s = { accept, self };
+    state s = { .accept = accept, .self = self };
     return fac_graph_rebuild(g, &(fac_rebuild){ .self = &s, .visit = visit }, NULL);
 }
