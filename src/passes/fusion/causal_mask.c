@@ -92,7 +92,10 @@ static bool is_triangle(const fac_value *v, int64_t size, bool hidden) {
     bool good = a != NULL;
     for (int64_t k = 0; good && k < fac_dims_count(d); k++) {
         const bool seen = k % size <= k / size % size;
-        good = flags ? (a[k] != 0) == (seen != hidden) : seen ? a[k] == 0 : a[k] <= LOWEST;
+        if (flags)
+            good = (a[k] != 0) == (seen != hidden);
+        else
+            good = seen ? a[k] == 0 : a[k] <= LOWEST;
     }
     fac_tensor_free(t);
     return good;

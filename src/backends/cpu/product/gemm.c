@@ -138,7 +138,8 @@ static void panel(const fac_gemm_job *g, fac_gemm_block at, int64_t p, const flo
                         .ahead_lines = next.lines,
                         .ahead_step = next.step,
                         .ahead_block = next.block };
-    for (int64_t i = at.t0, m0 = first, m1; i < at.t1; i++, m0 = m1, t.ahead += next.tile) {
+    for (int64_t i = at.t0, m0 = first, m1; i < at.t1;
+         i++, m0 = m1, t.ahead = next.at ? t.ahead + next.tile : NULL) {
         m1 = g->M * (i + 1) / all;
         const int m = (int)(m1 - m0), half = (m + 1) / 2;
         float *y = g->y + m0 * g->y_row + n0;

@@ -185,7 +185,7 @@ INLINE void tile(const int m, const int n, const int kind, fac_attention_tile *t
     const float *rows = t->a, *first = t->w, *p = t->p;
     float *y = t->y;
     for (int64_t j = 0; j < tiles;
-         j++, rows += m * i_step, y += m * y_row, p += based ? m * y_row : 0) {
+         j++, rows += m * i_step, y += m * y_row, p = based ? p + m * y_row : p) {
         const float *a = rows, *b = a + half * i_step,
                     *w = first; /* two bases: few multiples of the step are needed */
         vec acc[MR][2];
