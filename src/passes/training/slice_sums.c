@@ -4,9 +4,8 @@
  * ->   concat(p, q) The same bits, but for the sign of zeros. */
 #include "facula/ops.h"
 #include "op_list.h"
-#include "ops/shape.h"
-#include "ops/slice.h"
 #include "passes/passes.h"
+#include "passes/common/part.h"
 #include "passes/common/single.h"
 
 enum { MOST = 64, DY = 5 };
@@ -22,30 +21,16 @@ typedef struct parts {
     part of[MOST];
 } parts;
 
-/* The one number of a small constant. */
-static bool number(const fac_value *v, int64_t *to) {
-    double x;
-    if (!fac_const_number(v, &x)) return false;
-    *to = (int64_t)x;
-    return true;
-}
-
 static bool add_slice(const fac_node *n, parts *p) {
-    const fac_dims *d = &n->out[0]->type.dims;
-    int64_t start, end, axis = 0, step = 1;
-    if (!number(n->in[1], &start) || !number(n->in[2], &end)) return false;
-    if (n->in[3] && !number(n->in[3], &axis)) return false;
-    if (n->in[4] && !number(n->in[4], &step)) return false;
-    const int along = fac_axis(axis, d->n);
-    if (along < 0 || step != 1 || d->d[along] < 0 || p->n == MOST) return false;
-    if (p->n && p->axis != along) return false;
-    const fac_slice_range r = fac_slice_range_of(d->d[along], start, end, step);
+    fac_part_range r;
+    if (p->n == MOST || !fac_part_of(n->in, &n->out[0]->type.dims, &r)) return false;
+    if (p->n && p->axis != r.axis) return false;
     int k = p->n++;
     for (; k > 0 && p->of[k - 1].first > r.first; k--) p->of[k] = p->of[k - 1];
     p->of[k] = (part){ r.first, n->in[DY] };
-    p->axis = along;
+    p->axis = r.axis;
     p->covered += r.count;
-    return r.count > 0;
+    return true;
 }
 
 /* The slices in a sum of sums that nothing else reads. */

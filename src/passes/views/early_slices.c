@@ -4,42 +4,11 @@
  * gradients side by side (slice_sums.c), where it was a stack of them in another order, to be
  * copied into the product's. */
 #include "facula/ops.h"
-#include "graph/attr.h"
 #include "op_list.h"
-#include "ops/shape.h"
-#include "ops/slice.h"
 #include "passes/passes.h"
-#include "passes/common/single.h"
+#include "passes/common/part.h"
 
 enum { DEPTH = 8 };
-
-typedef struct range {
-    int axis;
-    int64_t first, count;
-} range;
-
-/* The one number of a constant. */
-static bool number(const fac_value *v, int64_t *to) {
-    double x;
-    if (!fac_const_number(v, &x)) return false;
-    *to = (int64_t)x;
-    return true;
-}
-
-/* Of a slice along one axis, in steps of one. */
-static bool range_of(const fac_node *n, fac_value *const in[], range *r) {
-    const fac_dims *d = &in[0]->type.dims;
-    int64_t start, end, axis = 0, step = 1;
-    if (!FAC_IS(n, slice) || !number(in[1], &start) || !number(in[2], &end)) return false;
-    if ((in[3] && !number(in[3], &axis)) || (in[4] && !number(in[4], &step)) || step != 1)
-        return false;
-    r->axis = fac_axis(axis, d->n);
-    if (r->axis < 0 || d->d[r->axis] < 1) return false;
-    const fac_slice_range s = fac_slice_range_of(d->d[r->axis], start, end, step);
-    r->first = s.first;
-    r->count = s.count;
-    return s.count > 0;
-}
 
 static bool is_reshape(const fac_node *n) {
     static const fac_op *const names[] = { &fac_op_reshape, &fac_op_squeeze, &fac_op_unsqueeze,
@@ -59,14 +28,14 @@ static bool same(const fac_dims *a, int i, int m, const fac_dims *b, int j, int 
 
 /* The range of what was reshaped: one dim of it holds those of the result from r->axis on, some or
  * all of them. */
-static bool before_reshape(const fac_node *n, range *r) {
+static bool before_reshape(const fac_node *n, fac_part_range *r) {
     const fac_dims *to = &n->out[0]->type.dims, *from = &n->in[0]->type.dims;
     for (int e = 0; e < from->n; e++) {
         if (from->d[e] < 2 || !same(to, 0, r->axis, from, 0, e)) continue;
         int64_t inner = 1;
         for (int j = r->axis + 1; j <= to->n; inner *= to->d[j++]) {
             if (to->d[r->axis] * inner == from->d[e] && same(to, j, to->n, from, e + 1, from->n)) {
-                *r = (range){ e, r->first * inner, r->count * inner };
+                *r = (fac_part_range){ e, r->first * inner, r->count * inner };
                 return true;
             }
             if (j == to->n || to->d[j] < 1) break;
@@ -86,10 +55,10 @@ static bool permutation_of(const fac_node *n, fac_dims *perm) {
 }
 
 /* The part r of v, cut off as early as views allow; NULL: right at v. */
-static fac_value *cut(fac_value *v, range r, int depth) {
+static fac_value *cut(fac_value *v, fac_part_range r, int depth) {
     const fac_node *n = v->node;
     fac_dims dims = v->type.dims, perm;
-    range before = r;
+    fac_part_range before = r;
     if (!n || !depth || v->time != FAC_RUN || n->body[0]) return NULL;
     dims.d[r.axis] = r.count;
     const bool turns = permutation_of(n, &perm);
@@ -104,9 +73,10 @@ static fac_value *cut(fac_value *v, range r, int depth) {
 
 static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const in[],
                   fac_value *out[]) {
-    range r;
+    fac_part_range r;
     (void)self, (void)to;
-    if (!FAC_IS(n, slice) || n->out[0]->time != FAC_RUN || !range_of(n, in, &r)) return false;
+    if (!FAC_IS(n, slice) || n->out[0]->time != FAC_RUN || !fac_part_of(in, &in[0]->type.dims, &r))
+        return false;
     out[0] = cut(in[0], r, DEPTH);
     return out[0] != NULL;
 }
