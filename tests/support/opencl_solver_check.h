@@ -224,6 +224,14 @@ static inline fac_status run_alone(const fac_solver *s, void *plan, const fac_sp
 
 static inline bool steers(const fac_node *n, int i) { return fac_port_flags(n, i) & FAC_HOST; }
 
+/* What a case writes out is what its operator is for (a matrix that is not singular): it stays. */
+static inline void take_written(const fac_value *v, const fac_operand *o, void *to) {
+    if (o->known)
+        fac_convert(o->type.dtype, to, FAC_I64, o->known->v, (size_t)o->known->n);
+    else if (v && v->leaf == FAC_CONST && v->tensor)
+        OK(fac_tensor_read(v->tensor, to, fac_type_bytes(&o->type), &err));
+}
+
 /* Runs one solver on one problem; false: it made no offer. */
 static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case *c, bool gaps) {
     fac_operand o[OPERANDS] = { 0 };
@@ -262,8 +270,7 @@ static inline bool solve(const fac_solver *s, const fac_node *n, const fac_case 
         }
         flat[i] =
             in ? contents(o[i].type, c->lo, c->hi) : calloc(1, fac_type_bytes(&o[i].type) + 1);
-        if (in && o[i].known)
-            fac_convert(o[i].type.dtype, flat[i], FAC_I64, o[i].known->v, (size_t)o[i].known->n);
+        if (in) take_written(n->in[i], &o[i], flat[i]);
         host[i] = (fac_host){ o[i].type, flat[i], o[i].known };
     }
     if (decide) decide(n, host);
