@@ -1,4 +1,6 @@
+#include "op_list.h"
 #include "ops/shape.h"
+#include "ops/transpose.h"
 
 #if FAC_INTERFACE
 /* dim k of the result is dim order[k] of x; order.n = 0: reversed; a view */
@@ -44,6 +46,13 @@ static bool view(const fac_node *n, const fac_layout *in, fac_layout *out) {
     if (in->block) return false;
     *out = (fac_layout){ .offset = in->offset };
     for (int k = 0; k < rank; k++) out->stride[k] = in->stride[source(n->attrs, rank, k)];
+    return true;
+}
+
+bool fac_transpose_order(const fac_node *n, fac_dims *order) {
+    if (!FAC_IS(n, transpose)) return false;
+    order->n = n->in[0]->type.dims.n;
+    for (int k = 0; k < order->n; k++) order->d[k] = source(n->attrs, order->n, k);
     return true;
 }
 

@@ -5,6 +5,7 @@
  * copied into the product's. */
 #include "facula/ops.h"
 #include "op_list.h"
+#include "ops/transpose.h"
 #include "passes/passes.h"
 #include "passes/common/part.h"
 
@@ -44,16 +45,6 @@ static bool before_reshape(const fac_node *n, fac_part_range *r) {
     return false;
 }
 
-static bool permutation_of(const fac_node *n, fac_dims *perm) {
-    fac_layout x = { 0 }, y;
-    if (!FAC_IS(n, transpose)) return false;
-    perm->n = n->out[0]->type.dims.n;
-    for (int k = 0; k < perm->n; k++) x.stride[k] = k;
-    if (!n->op->view(n, &x, &y)) return false;
-    for (int k = 0; k < perm->n; k++) perm->d[k] = y.stride[k];
-    return true;
-}
-
 /* The part r of v, cut off as early as views allow; NULL: right at v. */
 static fac_value *cut(fac_value *v, fac_part_range r, int depth) {
     const fac_node *n = v->node;
@@ -61,7 +52,7 @@ static fac_value *cut(fac_value *v, fac_part_range r, int depth) {
     fac_part_range before = r;
     if (!n || !depth || v->time != FAC_RUN || n->body[0]) return NULL;
     dims.d[r.axis] = r.count;
-    const bool turns = permutation_of(n, &perm);
+    const bool turns = fac_transpose_order(n, &perm);
     if (turns)
         before.axis = (int)perm.d[r.axis];
     else if (!is_reshape(n) || !before_reshape(n, &before))

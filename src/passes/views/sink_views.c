@@ -7,6 +7,7 @@
  * and first for convolutions. */
 #include "facula/ops.h"
 #include "op_list.h"
+#include "ops/transpose.h"
 #include "passes/common/casts.h"
 #include "passes/passes.h"
 #include "passes/common/single.h"
@@ -105,15 +106,9 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 
 /* Dim k of a transpose's result is dim perm[k] of its operand. */
 static bool transpose_of(const fac_node *n, fac_dims *perm, fac_dims *back) {
-    fac_layout x = { 0 }, y;
-    if (!FAC_IS(n, transpose)) return false;
-    const int rank = perm->n = back->n = n->out[0]->type.dims.n;
-    for (int k = 0; k < rank; k++) x.stride[k] = k;
-    if (!n->op->view(n, &x, &y)) return false;
-    for (int k = 0; k < rank; k++) {
-        perm->d[k] = y.stride[k];
-        back->d[y.stride[k]] = k;
-    }
+    if (!fac_transpose_order(n, perm)) return false;
+    back->n = perm->n;
+    for (int k = 0; k < perm->n; k++) back->d[perm->d[k]] = k;
     return true;
 }
 
