@@ -6,6 +6,7 @@
 #include "ops/grad.h"
 #include "ops/product.h"
 #include "ops/onnx_put.h"
+#include "tensor/dtype.h"
 
 #if FAC_INTERFACE
 /* y[..., o] = b[o] + sum over i of x[..., i] w[o, i];  x ...,I  w O,I  b O or NULL  y ...,O.  f32
@@ -22,7 +23,7 @@ static const fac_port in[] = { { "x", FAC_FLOATS, 0 },
 
 /* Weights that are kept smaller than what is computed: in blocks, or halves where x is f32. */
 static bool is_stored(fac_dtype w, fac_dtype x) {
-    return fac_dtype_get(w)->kind == 'q' || (x == FAC_F32 && (w == FAC_F16 || w == FAC_BF16));
+    return fac_dtype_get(w)->kind == 'q' || (x == FAC_F32 && fac_dtype_is_half(w));
 }
 static bool in_blocks(const fac_node *n) {
     return is_stored(n->in[1]->type.dtype, n->in[0]->type.dtype);

@@ -4,6 +4,7 @@
 #include "ops/fusions_quant.h"
 #include "ops/quant.h"
 #include "op_list.h"
+#include "tensor/dtype.h"
 
 #if FAC_INTERFACE
 /* y = sat(rne(x / scale) + zero), x floats or i32, zero and y integers of 2 to 16 bits; to 8-bit
@@ -123,7 +124,7 @@ static void expand(const fac_node *n, fac_value *y[]) {
 static void load(const fac_onnx_node *n, fac_graph *g, fac_value *const x[], fac_value *y[]) {
     (void)g;
     const fac_dtype scale = x[1]->type.dtype;
-    const bool half = scale == FAC_F16 || scale == FAC_BF16;
+    const bool half = fac_dtype_is_half(scale);
     const fac_dtype usual = n->opset < 23 && half ? FAC_F32 : FAC_NONE;
     const fac_quantize_opts o = { .axis = fac_onnx_int(n, "axis", 1),
                                   .block = fac_onnx_int(n, "block_size", 0),

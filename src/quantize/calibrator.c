@@ -9,6 +9,7 @@
 #include "passes/common/select.h"
 #include "passes/common/single.h"
 #include "quantize/quantize.h"
+#include "tensor/dtype.h"
 
 /* ---- the table of schemes ---- */
 
@@ -204,7 +205,7 @@ static bool has_halves(const fac_graph *g) {
     for (const fac_node *n = g->first; n; n = n->next)
         for (int k = 0; k < n->nin; k++) {
             const fac_dtype t = n->in[k] ? n->in[k]->type.dtype : FAC_NONE;
-            any |= t == FAC_F16 || t == FAC_BF16;
+            any |= fac_dtype_is_half(t);
         }
     return any;
 }

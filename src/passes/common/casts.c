@@ -3,6 +3,7 @@
 #include "graph/attr.h"
 #include "op_list.h"
 #include "passes/common/casts.h"
+#include "tensor/dtype.h"
 
 /* Every number of `from` is one of `to`. */
 static bool holds(fac_dtype from, fac_dtype to) {
@@ -23,9 +24,7 @@ static bool holds(fac_dtype from, fac_dtype to) {
     return from == to;
 }
 
-static bool computes(fac_dtype t) {
-    return t == FAC_F64 || t == FAC_F32 || t == FAC_F16 || t == FAC_BF16;
-}
+static bool computes(fac_dtype t) { return t == FAC_F64 || t == FAC_F32 || fac_dtype_is_half(t); }
 
 bool fac_cast_keeps(const fac_node *n) {
     return FAC_IS(n, cast) && holds(n->in[0]->type.dtype, n->out[0]->type.dtype);

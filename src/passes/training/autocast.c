@@ -20,6 +20,7 @@
 #include "passes/passes.h"
 #include "passes/common/range.h"
 #include "passes/common/single.h"
+#include "tensor/dtype.h"
 
 enum { VIEW_INPUTS = 5 };
 
@@ -122,7 +123,7 @@ static bool visit(void *self, fac_graph *to, const fac_node *n, fac_value *const
 
 fac_graph *fac_graph_autocast(const fac_graph *g, fac_dtype low) {
     cast c = { low };
-    if (low == FAC_BF16 || low == FAC_F16) {
+    if (fac_dtype_is_half(low)) {
         fac_graph *whole = fac_pass_gelu(g); /* erf would stay in f32 between products of its own */
         fac_graph *mixed = whole ? fac_graph_rebuild(whole,
                                                      &(fac_rebuild){ .self = &c,

@@ -11,6 +11,7 @@
 #include "op_list.h"
 #include "passes/passes.h"
 #include "report/verify/bound.h"
+#include "tensor/dtype.h"
 
 enum { RESULTS = 64 };
 
@@ -21,8 +22,6 @@ static double unit_of(fac_dtype t) {
     return t == FAC_F64 ? 0x1p-53 : UNIT;
 }
 static double tiny_of(fac_dtype t) { return t == FAC_F16 ? 0x1p-25 : 0; }
-static bool is_coarse(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }
-
 /* Ids grow with the graph: the array follows them. */
 static bool remember(fac_bounds *b, const fac_value *y, fac_value *e) {
     if (y->id >= b->ids) {
@@ -46,7 +45,7 @@ static fac_value *rounded(fac_value *y) {
 
 fac_value *fac_bound_of(fac_bounds *b, fac_value *v) {
     fac_value *e = v && v->id < b->ids ? b->error[v->id] : NULL;
-    if (e || !v || !b->coarse || !is_coarse(v->type.dtype) ||
+    if (e || !v || !b->coarse || !fac_dtype_is_half(v->type.dtype) ||
         (v->leaf != FAC_PARAM && v->leaf != FAC_STATE))
         return e;
     e = rounded(v);
@@ -171,7 +170,7 @@ static bool rounds(const fac_node *n) {
     if (FAC_IS(n, cast))
         return fac_is_float(n->out[0]) &&
                unit_of(n->out[0]->type.dtype) > unit_of(n->in[0]->type.dtype);
-    return is_coarse(n->out[0]->type.dtype) && !passes_on(n) &&
+    return fac_dtype_is_half(n->out[0]->type.dtype) && !passes_on(n) &&
            n->op->rounding.rule != FAC_ROUND_LARGEST && n->op->rounding.rule != FAC_ROUND_PICK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "report/verify/verify.h"
+#include "tensor/dtype.h"
 
 const char *fac_sameness_word(fac_sameness same) {
     static const char *const words[] = { "same", "different", "cannot tell",
@@ -129,8 +130,7 @@ static fac_status all_rounds(fac_trial *t, int n) {
 
 static bool has_coarse(const fac_graph *g) {
     for (size_t i = 0; i < g->nparams; i++)
-        if (g->params[i]->type.dtype == FAC_F16 || g->params[i]->type.dtype == FAC_BF16)
-            return true;
+        if (fac_dtype_is_half(g->params[i]->type.dtype)) return true;
     return false;
 }
 

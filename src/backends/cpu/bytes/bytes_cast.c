@@ -8,6 +8,7 @@
 #include "cpu_solvers.h"
 #include "op_list.h"
 #include "ops/quant.h"
+#include "tensor/dtype.h"
 
 enum { X, SCALE, ZERO, TABLE = 1, ITEM = 16 << 10 };
 
@@ -54,7 +55,7 @@ static bool quantize_offer(fac_device *d, fac_problem *p, fac_offer *o) {
     const fac_quantize_opts *a = p->node->attrs;
     /* the division is made in the scale's own type, also where it was widened for this kernel */
     const fac_dtype scale = p->node->in[SCALE]->type.dtype;
-    if (a->precision == FAC_NONE && (scale == FAC_F16 || scale == FAC_BF16)) return false;
+    if (a->precision == FAC_NONE && fac_dtype_is_half(scale)) return false;
     if (p->in[X].type.dtype != FAC_F32 || a->block || !is_whole(p, p->out[0].type.dtype))
         return false;
     if (a->precision != FAC_NONE && a->precision != FAC_F32) return false;

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/table.h"
+#include "tensor/dtype.h"
 
 enum { INPUTS = 16, OUTPUTS = 4, CHUNK = 8 << 10, SHARES = 8 };
 
@@ -31,7 +32,6 @@ typedef struct plan {
     void *plan;
 } plan;
 
-static bool is_half(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 static bool is_taken(const shadow *s, int i) { return i < FAC_OFFER_PACKED && s->offer.packed[i]; }
 
@@ -45,17 +45,17 @@ static void look(const fac_problem *p, shadow *s) {
                           .in = s->in,
                           .out = s->out };
     for (int i = 0; i < p->nin; i++)
-        if (is_half(s->in[i].type.dtype)) s->in[i].type.dtype = FAC_F32;
+        if (fac_dtype_is_half(s->in[i].type.dtype)) s->in[i].type.dtype = FAC_F32;
     for (int k = 0; k < p->nout; k++)
-        if (is_half(s->out[k].type.dtype)) s->out[k].type.dtype = FAC_F32;
+        if (fac_dtype_is_half(s->out[k].type.dtype)) s->out[k].type.dtype = FAC_F32;
 }
 
 static bool find(fac_device *d, const fac_problem *p, bool *lost, shadow *s) {
     bool any = false;
     if (p->nin > INPUTS || p->nout > OUTPUTS || p->node->body[0] || p->node->op->map) return false;
-    for (int i = 0; i < p->nin; i++) any |= is_half(p->in[i].type.dtype);
+    for (int i = 0; i < p->nin; i++) any |= fac_dtype_is_half(p->in[i].type.dtype);
     for (int k = 0; k < p->nout; k++) {
-        any |= is_half(p->out[k].type.dtype);
+        any |= fac_dtype_is_half(p->out[k].type.dtype);
         if (p->out[k].layout.block == 0 &&
             !fac_layout_is_plain(&p->out[k].layout, &p->out[k].type.dims))
             return false;
@@ -74,12 +74,12 @@ static void place(const fac_problem *p, shadow *s) {
     s->bytes = 0;
     for (int i = 0; i < p->nin; i++) {
         s->in_at[i] = s->bytes;
-        if (!is_half(p->in[i].type.dtype) || is_taken(s, i)) continue;
+        if (!fac_dtype_is_half(p->in[i].type.dtype) || is_taken(s, i)) continue;
         s->bytes += round_up(fac_layout_bytes(&s->in[i].layout, &s->in[i].type));
     }
     for (int k = 0; k < p->nout; k++) {
         s->out_at[k] = s->bytes;
-        if (is_half(p->out[k].type.dtype))
+        if (fac_dtype_is_half(p->out[k].type.dtype))
             s->bytes += round_up(fac_layout_bytes(&s->out[k].layout, &s->out[k].type));
     }
     s->work_at = s->bytes;
@@ -143,7 +143,7 @@ typedef struct job {
 static void run_chunks(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
     const job *j = arg;
-    int64_t size = is_half(j->from) ? 2 : 4, other = 6 - size;
+    int64_t size = fac_dtype_is_half(j->from) ? 2 : 4, other = 6 - size;
     int64_t at = first * CHUNK, end = last * CHUNK < j->n ? last * CHUNK : j->n;
     fac_streams_convert(j->s, j->to, j->y + at * other, j->from, j->x + at * size, end - at);
 }
@@ -166,7 +166,7 @@ static fac_status pack(const void *arg, fac_device *d, int input, fac_span from,
                        fac_error *err) {
     const plan *h = arg;
     fac_dtype type = h->problem->in[input].type.dtype;
-    if (!is_half(type)) return h->s.solver->pack(h->plan, d, input, from, to, err);
+    if (!fac_dtype_is_half(type)) return h->s.solver->pack(h->plan, d, input, from, to, err);
     size_t n = (size_t)fac_dims_count(&h->problem->in[input].type.dims);
     float *wide = fac_alloc_aligned(n * sizeof *wide + 1);
     if (!wide) return fac_raise(err, FAC_E_NOMEM, "half: no memory for %zu numbers", n);
@@ -184,21 +184,21 @@ static fac_status run(const void *arg, fac_device *d, const fac_span *in, const 
     fac_span x[INPUTS], y[OUTPUTS];
     for (int i = 0; i < p->nin; i++) {
         x[i] = in[i];
-        if (!is_half(p->in[i].type.dtype) || is_taken(s, i) || !in[i].memory) continue;
+        if (!fac_dtype_is_half(p->in[i].type.dtype) || is_taken(s, i) || !in[i].memory) continue;
         x[i] = (fac_span){ work.memory, work.at + s->in_at[i] };
         convert(d, FAC_F32, fac_span_bytes(x[i]), p->in[i].type.dtype, fac_span_bytes(in[i]),
                 fac_layout_bytes(&p->in[i].layout, &p->in[i].type) / 2);
     }
     for (int k = 0; k < p->nout; k++) {
         y[k] = out[k];
-        if (!is_half(p->out[k].type.dtype) || !out[k].memory) continue;
+        if (!fac_dtype_is_half(p->out[k].type.dtype) || !out[k].memory) continue;
         y[k] = (fac_span){ work.memory, work.at + s->out_at[k] };
         fac_halo_zero(&s->out[k].layout, &s->out[k].type.dims, sizeof(float), &fac_cpu_of(d)->pool,
                       fac_span_bytes(y[k]));
     }
     FAC_TRY(s->solver->run(h->plan, d, x, y, (fac_span){ work.memory, work.at + s->work_at }, err));
     for (int k = 0; k < p->nout; k++)
-        if (is_half(p->out[k].type.dtype) && out[k].memory)
+        if (fac_dtype_is_half(p->out[k].type.dtype) && out[k].memory)
             convert(d, p->out[k].type.dtype, fac_span_bytes(out[k]), FAC_F32, fac_span_bytes(y[k]),
                     fac_layout_bytes(&p->out[k].layout, &p->out[k].type) / 2);
     return FAC_OK;

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "op_list.h"
 #include "ops/scatter.h"
+#include "tensor/dtype.h"
 
 enum { SERIAL = 4 << 10, AT_ONCE = 256, SHARES_MOST = 4096 };
 
@@ -61,7 +62,8 @@ OF_INTEGER(uint8_t, uint32_t)
 OF_INTEGER(uint16_t, uint32_t)
 OF_INTEGER(uint32_t, uint32_t)
 OF_INTEGER(uint64_t, uint64_t)
-OF_FLOAT(float) OF_FLOAT(double)
+OF_FLOAT(float)
+OF_FLOAT(double)
 #define ALL(T)                                                                                     \
     { NULL, add_##T, mul_##T, least_##T, most_##T }
     static meet *meet_of(fac_dtype dtype, fac_scatter_reduction how) {
@@ -105,7 +107,7 @@ static bool build(const fac_problem *p, plan *g) {
         if (!strcmp(how, fac_scatter_names[k])) reduction = (fac_scatter_reduction)k;
     g->dtype = p->in[0].type.dtype;
     g->meet = meet_of(g->dtype, reduction);
-    g->widened = reduction != FAC_SCATTER_NONE && (g->dtype == FAC_F16 || g->dtype == FAC_BF16);
+    g->widened = reduction != FAC_SCATTER_NONE && fac_dtype_is_half(g->dtype);
     g->element = (int64_t)fac_copy_size(g->dtype);
     g->all = fac_dims_count(&p->in[0].type.dims);
     g->x = p->in[0].layout.offset * g->element;

@@ -20,6 +20,7 @@
 #include "cpu_solvers.h"
 #include "op_list.h"
 #include "tensor/blocks.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_internal.h"
 
 enum { ROUNDED_MOST = 16, TOGETHER = 16, BLOCK = 32 };
@@ -69,9 +70,7 @@ static int64_t panel_floats(const plan *p) {
     return 2 * p->cpu->simd->lanes * (p->all.words + 2 * p->all.blocks);
 }
 
-static bool stored(fac_dtype t) {
-    return t == FAC_F16 || t == FAC_BF16 || fac_dtype_get(t)->kind == 'q';
-}
+static bool stored(fac_dtype t) { return fac_dtype_is_half(t) || fac_dtype_get(t)->kind == 'q'; }
 
 static bool settle(plan *p, const fac_problem *q) {
     const fac_operand *x = &q->in[0], *w = &q->in[1], *b = &q->in[2];

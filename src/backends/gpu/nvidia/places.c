@@ -1,9 +1,10 @@
 /* Reading where the operands of a product lie: see places.h. */
 #include <string.h>
 #include "backends/gpu/nvidia/places.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_internal.h"
 
-static bool is_known(fac_dtype t) { return t == FAC_F32 || t == FAC_F16 || t == FAC_BF16; }
+static bool is_known(fac_dtype t) { return t == FAC_F32 || fac_dtype_is_half(t); }
 
 static double reach_of(const fac_nv_place *p, const int64_t *size) {
     const int32_t step[] = { p->image, p->channel, p->depth, p->row, p->column };

@@ -6,6 +6,7 @@
 #include "backends/opencl/elementwise/elementwise.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_internal.h"
 
 enum { VALUES = 160, ARGS = 4 };
@@ -192,7 +193,7 @@ static bool add_map_node(writer *w, const fac_op *op, const void *attrs, int nin
                                                    : FAC_I64;
     if (!has_loop(op->map, as) || (as == FAC_F64 && !w->fp64)) return false;
     bool narrow = result != as && kind_of(result) != 'b';
-    const bool rough = as == FAC_F32 && (result == FAC_F16 || result == FAC_BF16);
+    const bool rough = as == FAC_F32 && fac_dtype_is_half(result);
     int f = add_function(w, op, attrs, as, rough),
         to = new_variable(w, key, result, narrow ? natural(result) : as);
     if (to < 0) return false;
@@ -233,7 +234,7 @@ static bool add_load(writer *w, const void *key, int operand, fac_dtype t) {
     int v = new_variable(w, key, t, natural(t));
     if (v < 0) return false;
     fac_text_print(&w->body, "        const %s v%d = ", type_name(natural(t)), v);
-    if (t == FAC_F16 || t == FAC_BF16)
+    if (fac_dtype_is_half(t))
         fac_text_print(&w->body, "fac_from_%s(x%d[a%d]);\n", t == FAC_F16 ? "f16" : "bf16", operand,
                        operand);
     else
@@ -267,7 +268,7 @@ static bool add_store(writer *w, const void *key, int operand, fac_dtype t) {
     char name[16];
     if (v < 0 || !known_type(w, t)) return false;
     snprintf(name, sizeof name, "v%d", v);
-    if (t == FAC_F16 || t == FAC_BF16) {
+    if (fac_dtype_is_half(t)) {
         const char *how = t == FAC_F16                ? "bits_f16"
                           : w->v[v].dtype == FAC_BF16 ? "top_bf16"
                                                       : "bits_bf16";

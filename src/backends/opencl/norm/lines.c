@@ -10,6 +10,7 @@
 #include "cl_softmax.h"
 #include "cl_team.h"
 #include "op_list.h"
+#include "tensor/dtype.h"
 
 typedef struct lines {
     fac_cl_fold f;
@@ -104,7 +105,7 @@ static fac_status add_softmax(fac_opencl *o, const fac_problem *p, fac_cl_plan *
         fac_text_add(&options, " -DKEEP");
     fac_cl_fold_held_options(o, &l.f, held, false, &options);
     if (!held && o->limits.gpu) fac_text_add(&options, " -DONLINE");
-    if (o->limits.gpu && (y == FAC_BF16 || y == FAC_F16)) fac_text_add(&options, " -DROUGH");
+    if (o->limits.gpu && fac_dtype_is_half(y)) fac_text_add(&options, " -DROUGH");
     fac_status status =
         options.failed ? fac_raise(err, FAC_E_NOMEM, "softmax: no memory for options") : FAC_OK;
     if (!status)

@@ -7,8 +7,9 @@
 #include "graph/graph_internal.h"
 #include "tensor/tensor_internal.h"
 #include "cl_quads.h"
+#include "tensor/dtype.h"
 
-bool fac_cl_quad_type(fac_dtype t) { return t == FAC_F32 || t == FAC_F16 || t == FAC_BF16; }
+bool fac_cl_quad_type(fac_dtype t) { return t == FAC_F32 || fac_dtype_is_half(t); }
 
 bool fac_cl_quad_image(const fac_operand *x) {
     const fac_layout *l = &x->layout;

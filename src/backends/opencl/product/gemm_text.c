@@ -2,9 +2,9 @@
  * done to a sum. */
 #include "backends/opencl/elementwise/elementwise.h"
 #include "backends/opencl/product/gemm.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_internal.h"
 
-static bool is_half(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }
 static const char *half_name(fac_dtype t) { return t == FAC_F16 ? "f16" : "bf16"; }
 static bool is_real(fac_dtype t) { return fac_dtype_get(t)->kind == 'f'; }
 
@@ -17,7 +17,7 @@ static const char *sum_type(fac_dtype t) {
 
 /* Element `at` of pointer p in the type that bodies compute in. */
 static void add_element(fac_text *t, fac_dtype dtype, const char *p, const char *at) {
-    if (is_half(dtype))
+    if (fac_dtype_is_half(dtype))
         fac_text_print(t, "fac_load_%s(%s, %s)", half_name(dtype), p, at);
     else
         fac_text_print(t, "(%s)%s[%s]", fac_cl_computing(dtype), p, at);
@@ -43,12 +43,12 @@ static void add_types(const fac_gpu_product *r, bool partial, fac_text *to) {
     const char *memory = fac_cl_in_memory(r->dtype), *sum = sum_type(r->dtype);
     fac_text_print(to, "#define MEM %s\n#define ACC %s\n", memory, sum);
     add_factors(r, to);
-    if (is_half(r->dtype))
+    if (fac_dtype_is_half(r->dtype))
         fac_text_print(to, "#define LOAD(p, i) fac_load_%s(p, i)\n", half_name(r->dtype));
     else
         fac_text_print(to, "#define LOAD(p, i) (%s)(p)[i]\n", sum);
     fac_text_print(to, "#define RESULT %s\n", partial ? sum : fac_cl_in_memory(r->result));
-    if (is_half(r->result))
+    if (fac_dtype_is_half(r->result))
         fac_text_print(to, "#define STORE(p, i, x) fac_store_%s(p, i, x)\n", half_name(r->result));
     else
         fac_text_print(to, "#define STORE(p, i, x) (p)[i] = (%s)(x)\n",
@@ -90,7 +90,7 @@ static void add_scaled(const fac_gpu_product *r, fac_text *to) {
         fac_text_add(to, ";\n");
     }
     const char *as = fac_cl_computing(r->dtype);
-    if (is_half(r->dtype))
+    if (fac_dtype_is_half(r->dtype))
         fac_text_print(to, "    const %s whole = fac_round_%s(x);\n", as, half_name(r->dtype));
     else if (is_real(r->dtype))
         fac_text_print(to, "    const %s whole = x;\n", as);

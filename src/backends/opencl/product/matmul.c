@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "facula/ops.h"
 #include "op_list.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_internal.h"
 
 /* Steps along the dims of y: a, b, y, extras. */
@@ -92,8 +93,7 @@ static void gemm_steps(const fac_problem *p, rows *w, fac_gpu_product *r) {
 /* Integers are scaled by whole numbers only: real factors truncate, which is not what a sum modulo
  * 2^32 can do. */
 static bool scales(const fac_gpu_product *r) {
-    if (r->dtype == FAC_F32 || r->dtype == FAC_F64 || r->dtype == FAC_F16 || r->dtype == FAC_BF16)
-        return true;
+    if (r->dtype == FAC_F32 || r->dtype == FAC_F64 || fac_dtype_is_half(r->dtype)) return true;
     return r->alpha == 1 && (r->beta == 1 || (r->beta == (double)(int16_t)r->beta &&
                                               fac_gpu_sum_bytes(r->dtype) == 4));
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "backends/gpu/nvidia/product/matmul.h"
 #include "backends/gpu/nvidia/speed.h"
+#include "tensor/dtype.h"
 #include "tensor/tensor_internal.h"
 
 enum {
@@ -151,7 +152,7 @@ static bool place_of(const fac_gpu_shape *s, const fac_gpu_matrix *x, fac_nv_pla
     return s->z[0] == 1 && reach < INT_MAX;
 }
 
-static bool is_float(fac_dtype t) { return t == FAC_F32 || t == FAC_F16 || t == FAC_BF16; }
+static bool is_float(fac_dtype t) { return t == FAC_F32 || fac_dtype_is_half(t); }
 
 static bool ends_of(fac_nv_matmul *m) {
     const fac_gpu_product *r = &m->r;

@@ -4,8 +4,8 @@
 #include "backends/opencl/nvidia/unit/epilogue.h"
 #include "base/optional.h"
 #include "cl_nv_epilogue.h"
+#include "tensor/dtype.h"
 
-static bool is_half(fac_dtype t) { return t == FAC_F16 || t == FAC_BF16; }
 static const char *name_of(fac_dtype t) {
     if (t == FAC_F16) return "f16";
     return t == FAC_BF16 ? "bf16" : "f32";
@@ -132,7 +132,7 @@ static bool add_finish(const fac_gpu_product *r, bool fp64, fac_text *to) {
         fac_text_print(to, "    x += x0 * (float)%.17g;\n", r->beta);
     else if (r->biased)
         fac_text_add(to, "    x += x0;\n");
-    if (is_half(r->dtype) && r->body)
+    if (fac_dtype_is_half(r->dtype) && r->body)
         fac_text_print(to, "    const float whole = fac_round_%s(x);\n", name_of(r->dtype));
     else
         fac_text_add(to, "    const float whole = x;\n");
