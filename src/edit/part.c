@@ -41,14 +41,8 @@ static fac_value *part_leaf(void *self, fac_graph *to, const fac_value *v) {
     return v->leaf == FAC_INPUT ? cut_here(self, to, v) : NULL;
 }
 
-static void forget_outputs(fac_graph *g) {
-    for (size_t k = 0; k < g->noutputs; k++) g->outputs[k].value->roots--;
-    g->noutputs = 0;
-}
-
 /* Drops original inputs that became unused; every requested cut input must be used. */
 static fac_status keep_inputs(fac_graph *g, const part *p, fac_error *err) {
-    size_t n = 0;
     for (int k = 0; k < p->n; k++)
         if (!p->made[k])
             return fac_raise(err, FAC_E_ARGUMENT, "there is no value \"%s\" to begin at",
@@ -56,9 +50,7 @@ static fac_status keep_inputs(fac_graph *g, const part *p, fac_error *err) {
         else if (!p->made[k]->uses && !p->made[k]->roots)
             return fac_raise(err, FAC_E_ARGUMENT, "no output needs \"%s\": it cannot be an input",
                              p->names[k]);
-    for (size_t i = 0; i < g->ninputs; i++)
-        if (g->inputs[i]->uses || g->inputs[i]->roots) g->inputs[n++] = g->inputs[i];
-    g->ninputs = n;
+    fac_drop_unread_inputs(g);
     return FAC_OK;
 }
 
@@ -74,7 +66,7 @@ fac_status fac_graph_extract(const fac_graph *g, int ninputs, const char *const 
     };
     fac_graph *to = p.made && p.at ? fac_graph_rebuild(g, &how, &map) : NULL;
     fac_status status = to ? fac_graph_check(to, err) : fac_raise_memory(err, "a graph");
-    if (!status) forget_outputs(to);
+    if (!status) fac_forget_outputs(to);
     for (int k = 0; k < noutputs && !status; k++) {
         const fac_value *v = fac_edit_value(g, outputs[k]);
         if (!v || !map[v->id])

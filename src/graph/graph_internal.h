@@ -3,6 +3,7 @@
 #ifndef FACULA_GRAPH_INTERNAL_H
 #define FACULA_GRAPH_INTERNAL_H
 #include <stdatomic.h>
+#include <string.h>
 #include "base/arena.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -105,6 +106,27 @@ static inline fac_guess fac_node_guess(const fac_node *n) {
     for (int k = 0; k < n->nout; k++)
         if (n->out[k]->guess > most) most = n->out[k]->guess;
     return most;
+}
+
+static inline bool fac_contents_equal(const fac_contents *a, const fac_contents *b) {
+    if (!a || !b) return a == b;
+    return a->n == b->n && a->symbolic == b->symbolic &&
+           !memcmp(a->v, b->v, (size_t)a->n * sizeof *a->v);
+}
+
+/* ---- what a part of a graph takes and gives ---- */
+
+/* Inputs that nothing reads are no inputs any more. */
+static inline void fac_drop_unread_inputs(fac_graph *g) {
+    size_t kept = 0;
+    for (size_t i = 0; i < g->ninputs; i++)
+        if (g->inputs[i]->uses || g->inputs[i]->roots) g->inputs[kept++] = g->inputs[i];
+    g->ninputs = kept;
+}
+/* The graph gives nothing back any more; what it gave is still there. */
+static inline void fac_forget_outputs(fac_graph *g) {
+    for (size_t k = 0; k < g->noutputs; k++) g->outputs[k].value->roots--;
+    g->noutputs = 0;
 }
 
 /* ---- bodies ---- */

@@ -20,12 +20,6 @@ typedef struct rebuild {
 
 /* ---- copying one node ---- */
 
-static bool same_known(const fac_contents *a, const fac_contents *b) {
-    if (!a || !b) return a == b;
-    return a->n == b->n && a->symbolic == b->symbolic &&
-           !memcmp(a->v, b->v, (size_t)a->n * sizeof *a->v);
-}
-
 static bool same_inputs(const fac_node *n, fac_value *const in[]) {
     for (int i = 0; i < n->nin; i++) {
         const fac_value *a = n->in[i], *b = in[i];
@@ -34,7 +28,7 @@ static bool same_inputs(const fac_node *n, fac_value *const in[]) {
             continue;
         }
         if (a->type.dtype != b->type.dtype || !fac_dims_equal(&a->type.dims, &b->type.dims) ||
-            !same_known(a->known, b->known))
+            !fac_contents_equal(a->known, b->known))
             return false;
         if (a->guess != b->guess) return false;
     }

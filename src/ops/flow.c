@@ -1,6 +1,5 @@
 /* See flow.h: types of bodies. */
 #include "ops/flow.h"
-#include <string.h>
 #include "base/memory.h"
 #include "graph/build.h"
 #include "op_list.h"
@@ -34,12 +33,6 @@ static void bind(fac_flow *f, int64_t inside, int64_t outside) {
 /* Known contents matter to a body only where they steer its shapes. */
 static const fac_contents *known_of(const fac_flow_feed *feed, bool steers) {
     return steers && feed->known && !feed->known->symbolic ? feed->known : NULL;
-}
-
-static bool same_known(const fac_contents *a, const fac_contents *b) {
-    if (!a || !b) return a == b;
-    return a->n == b->n && a->symbolic == b->symbolic &&
-           !memcmp(a->v, b->v, (size_t)a->n * sizeof *a->v);
 }
 
 /* How often a symbol stands in the inputs of the body. */
@@ -105,7 +98,8 @@ static fac_value *retype_leaf(void *self, fac_graph *to, const fac_value *v) {
 static bool needs_retype(const fac_flow *f, const fac_flow_feed *feed, const bool *steers) {
     for (size_t i = 0; i < f->body->ninputs; i++) {
         const fac_value *v = f->body->inputs[i];
-        if (!same_known(v->known, known_of(&feed[i], steers[i])) || v->guess != feed[i].guess)
+        if (!fac_contents_equal(v->known, known_of(&feed[i], steers[i])) ||
+            v->guess != feed[i].guess)
             return true;
         for (int k = 0; k < v->type.dims.n; k++)
             if (inside(f, v->type.dims.d[k], feed[i].type.dims.d[k]) != v->type.dims.d[k])

@@ -45,18 +45,6 @@ fac_status fac_find_idle(fac_analysis *a, fac_error *err);
 
 /* live.c: lives, peak, bound and fac_layer.alive. */
 fac_status fac_find_lives(fac_analysis *a, fac_error *err);
-/* Inputs that nothing reads are no inputs any more. */
-static inline void fac_drop_unread_inputs(fac_graph *g) {
-    size_t kept = 0;
-    for (size_t i = 0; i < g->ninputs; i++)
-        if (g->inputs[i]->uses || g->inputs[i]->roots) g->inputs[kept++] = g->inputs[i];
-    g->ninputs = kept;
-}
-/* The graph gives nothing back any more; what it gave is still there. */
-static inline void fac_forget_outputs(fac_graph *g) {
-    for (size_t k = 0; k < g->noutputs; k++) g->outputs[k].value->roots--;
-    g->noutputs = 0;
-}
 static inline double fac_data_bytes(const fac_value *v) {
     const size_t bytes = fac_type_bytes(&v->type);
     return bytes == SIZE_MAX ? 0 : (double)bytes;

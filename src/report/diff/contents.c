@@ -21,7 +21,7 @@ static bool texts_equal(const char *const *x, const char *const *y, size_t n) {
     return true;
 }
 
-bool fac_contents_equal(const fac_tensor *x, const fac_tensor *y) {
+bool fac_diff_same_contents(const fac_tensor *x, const fac_tensor *y) {
     const fac_type t = fac_tensor_type(x), u = fac_tensor_type(y);
     fac_tensor *a = NULL, *b = NULL;
     if (x == y) return true;
@@ -97,7 +97,7 @@ fac_status fac_contents_compare(const fac_tensor *x, const fac_tensor *y, double
     const int64_t n = fac_dims_count(&dims);
     fac_tensor *a = NULL, *b = NULL;
     apart s = { 0 };
-    const bool same = fac_contents_equal(x, y);
+    const bool same = fac_diff_same_contents(x, y);
     if (same || d == FAC_TEXT || e == FAC_TEXT || d == FAC_BIT || e == FAC_BIT) {
         *share = same ? 0 : 1;
         *largest = 0;

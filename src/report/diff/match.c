@@ -279,7 +279,7 @@ bool fac_match_same(const fac_match *m, const fac_value *x, const fac_value *y) 
                m->a.mate[m->a.place[x->node->id]] == m->b.place[y->node->id];
     if (x->leaf != FAC_CONST || y->leaf != FAC_CONST)
         return x->leaf == y->leaf && m->a.leaf[x->id] == y;
-    if (x->tensor && y->tensor) return fac_contents_equal(x->tensor, y->tensor);
+    if (x->tensor && y->tensor) return fac_diff_same_contents(x->tensor, y->tensor);
     return !x->tensor == !y->tensor && fac_hash_equal(fac_const_hash(fac_hash_start(1), x),
                                                       fac_const_hash(fac_hash_start(1), y));
 }

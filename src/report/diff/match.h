@@ -46,7 +46,7 @@ bool fac_match_hash_names(const fac_diff_side *s, fac_match_naming by, fac_arena
                           fac_hash *to);
 
 /* contents.c: bit by bit, of one type. */
-bool fac_contents_equal(const fac_tensor *x, const fac_tensor *y);
+bool fac_diff_same_contents(const fac_tensor *x, const fac_tensor *y);
 fac_hash fac_contents_hash(fac_hash h, const fac_value *v);
 /* Over tensors of the same dims: largest |x - y| (infinite where only one is NaN), and the share of
  * numbers that differ. */
