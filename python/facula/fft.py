@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from . import _facula, arrange, elementwise as f, shapes as s
+from . import _facula, arrange, shapes as s
 from ._facula import Tensor, apply
 from .create import as_tensor, axes_of, axis_of, ints, zeros_like
 from .dtypes import get_default_dtype
 
 __all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "imag", "irfft", "irfft2",
            "irfftn", "pairs", "real", "rfft", "rfft2", "rfftfreq", "rfftn"]
-_whole, _prime = 128, 512       # longer transforms are made of shorter ones, those of primes of convolutions
 
 
 def pairs(real: Any, imag: Any = None) -> Tensor:
@@ -59,68 +58,12 @@ def _conj(x: Tensor) -> Tensor:
     return x * Tensor([1.0, -1.0], dtype=x.dtype)
 
 
-def _times(a: Tensor, b: Tensor) -> Tensor:
-    """Products of complex numbers."""
-    p, q, u, v = (arrange.select(x, -1, k) for x in (a, b) for k in (0, 1))
-    return s.stack([p * u - q * v, p * v + q * u], -1)
-
-
 def _scale(name: str, norm: str | None, n: int, inverse: bool) -> float:
     """What a transform that divides by n where it is inverse has to be multiplied with."""
     if norm not in (None, "backward", "ortho", "forward"):
         raise ValueError(f"{name}: norm is 'backward', 'ortho' or 'forward', not {norm!r}")
     by = {"ortho": math.sqrt(n), "forward": float(n)}.get(norm or "", 1.0)
     return by if inverse else 1 / by
-
-
-def _factor(n: int) -> int:
-    return next((k for k in range(math.isqrt(n), 1, -1) if n % k == 0), 1)
-
-
-def _fitted(x: Tensor, axis: int, n: int) -> Tensor:
-    have = x.shape[axis]
-    if have >= n:
-        return x if have == n else arrange.narrow(x, axis, 0, n)
-    return s.pad(x, [0, 0] * (x.ndim - 1 - axis) + [0, n - have])
-
-
-def _op(x: Tensor, axis: int, n: int, inverse: bool, onesided: bool) -> Tensor:
-    y: Tensor = apply("dft", f"inverse={int(inverse)} onesided={int(onesided)}", 0, x, ints([n]), ints([axis]))
-    return y
-
-
-def _complex(x: Tensor, axis: int, inverse: bool) -> Tensor:
-    """Of n = a b numbers: a transforms of b and b of a (Cooley and Tukey), whose matrices are small."""
-    n = x.shape[axis]
-    a = _factor(n)
-    if n <= (_whole if a > 1 else _prime):
-        return _op(x, axis, n, inverse, False)
-    if a == 1:
-        return _chirped(x, axis, inverse)
-    b = n // a
-    x = s.reshape(x, *x.shape[:axis], a, b, *x.shape[axis + 1:])
-    x = _complex(x, axis, inverse)
-    turn = np.outer(np.arange(a), np.arange(b)) * (2 * np.pi * (1 if inverse else -1) / n)
-    twiddles = Tensor(np.stack([np.cos(turn), np.sin(turn)], -1).reshape(a, b, *[1] * (x.ndim - axis - 3), 2), dtype=x.dtype)
-    x = s.transpose(_complex(_times(x, twiddles), axis + 1, inverse), axis, axis + 1)
-    return s.reshape(x, *x.shape[:axis], n, *x.shape[axis + 2:])
-
-
-def _chirped(x: Tensor, axis: int, inverse: bool) -> Tensor:
-    """Since 2 j k = j^2 + k^2 - (k - j)^2, a transform is a convolution with a chirp (Bluestein 1970), by transforms of 2^m numbers."""
-    n = x.shape[axis]
-    size = 1 << (2 * n - 2).bit_length()
-    turn = np.exp((1j if inverse else -1j) * np.pi / n * (np.arange(n, dtype=np.int64) ** 2 % (2 * n)))
-    filter_ = np.zeros(size, complex)
-    filter_[:n] = turn.conj()
-    filter_[size - n + 1:] = turn[:0:-1].conj()
-
-    def constant(z: Any) -> Tensor:
-        return Tensor(np.stack([z.real, z.imag], -1).reshape(-1, *[1] * (x.ndim - axis - 2), 2), dtype=x.dtype)
-    y = _complex(_fitted(_times(x, constant(turn)), axis, size), axis, False)
-    y = _complex(_times(y, constant(np.fft.fft(filter_))), axis, True)
-    y = _times(arrange.narrow(y, axis, 0, n), constant(turn))
-    return y / n if inverse else y
 
 
 def _transform(name: str, x: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool, onesided: bool = False) -> Tensor:
@@ -131,27 +74,8 @@ def _transform(name: str, x: Tensor, n: int | None, dim: int, norm: str | None, 
     if size < 1:
         raise _facula.ShapeError(f"{name}: a transform of {size} numbers")
     by = _scale(name, norm, size, inverse)
-    half = size // 2 + 1
-    if size <= (_whole if _factor(size) > 1 else _prime):
-        y = _op(x, axis, size, inverse, onesided)
-    elif from_half:
-        x = _fitted(x, axis, half)
-        rest = s.flip(arrange.narrow(x, axis, 1, size - half), axis)
-        y = arrange.narrow(_complex(s.cat([_ends_real(x, axis, size), _conj(rest)], axis), axis, True), x.ndim - 1, 0, 1)
-    else:
-        x = _fitted(x, axis, size)
-        y = _complex(s.cat([x, zeros_like(x)], -1) if x.shape[-1] == 1 else x, axis, inverse)
-        y = arrange.narrow(y, axis, 0, half) if onesided else y
+    y: Tensor = apply("dft", f"inverse={int(inverse)} onesided={int(onesided)}", 0, x, ints([size]), ints([axis]))
     return y if by == 1 else y * by
-
-
-def _ends_real(x: Tensor, axis: int, size: int) -> Tensor:
-    """Half a spectrum of a real signal, whose first number, and the last one where size is even, are real: the rest is not looked at."""
-    mask = np.ones((x.shape[axis], 2))
-    mask[0, 1] = 0
-    if size % 2 == 0:
-        mask[-1, 1] = 0
-    return x * Tensor(mask.reshape(-1, *[1] * (x.ndim - axis - 2), 2), dtype=x.dtype)
 
 
 # ---- one dim ----

@@ -3,6 +3,8 @@
 #include "base/memory.h"
 #include "ops/constant.h"
 #include "ops/cost.h"
+#include "ops/dft.h"
+#include "ops/grad.h"
 #include "ops/host_list.h"
 #include "ops/shape.h"
 #include "ops/spectrum.h"
@@ -91,31 +93,11 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-/* One transform with everything known. */
-typedef struct transform {
-    int64_t n, in, out;
-    int cin, cout;
-    bool inverse, onesided;
-} transform;
-
-/* How element i of x, real or imaginary part, adds to element k of y, but for the 1 / n of
- * inverses. */
-static double entry(const transform *t, int64_t i, int part_in, int64_t k, int part_out) {
-    const bool real = t->inverse && t->onesided;
-    const int64_t used = real ? t->n / 2 + 1 : t->n;
-    if (i >= used) return 0;
-    const int64_t turn = i % t->n * (k % t->n) % t->n; /* lengths have 31 bits */
-    const double c = fac_turn_cos(turn, t->n), s = (t->inverse ? 1 : -1) * fac_turn_sin(turn, t->n);
-    double v = c;
-    if (part_in != part_out) v = part_in ? -s : s;
-    if (real && i && 2 * i != t->n) v *= 2;
-    return v;
-}
-
 static bool transform_of(const attrs *a, const fac_dims *x, const fac_dims *y, int axis, int64_t n,
-                         transform *t) {
-    *t = (transform){ n,          x->d[axis], y->d[axis], (int)x->d[x->n - 1], (int)y->d[y->n - 1],
-                      a->inverse, a->onesided };
+                         fac_transform *t) {
+    *t = (fac_transform){
+        n, x->d[axis], y->d[axis], (int)x->d[x->n - 1], (int)y->d[y->n - 1], a->inverse, a->onesided
+    };
     return t->n > 0 && t->in >= 0 && t->out >= 0;
 }
 
@@ -127,7 +109,7 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int axis = given ? fac_axis(given[0], x->n) : x->n - 2, last = x->n - 1;
     const int64_t before = fac_dims_part(x, 0, axis), between = fac_dims_part(x, axis + 1, last);
     int64_t n = a->inverse && a->onesided ? 2 * (x->d[axis] - 1) : x->d[axis];
-    transform t;
+    fac_transform t;
     if (r->nin > 1 && r->in[1].i) n = r->in[1].i[0];
     if (!transform_of(a, x, y, axis, n, &t)) return FAC_OK;
     for (int64_t b = 0; b < before; b++)
@@ -138,48 +120,40 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
                     for (int64_t i = 0; i < t.in; i++)
                         for (int pi = 0; pi < t.cin; pi++)
                             sum += r->in[0].f[((b * t.in + i) * between + m) * t.cin + pi] *
-                                   entry(&t, i, pi, k, po);
+                                   fac_transform_entry(&t, i, pi, k, po);
                     r->out[0].f[((b * t.out + k) * between + m) * t.cout + po] =
                         t.inverse ? sum / (double)t.n : sum;
                 }
     return FAC_OK;
 }
 
-/* [in cin, out cout] */
-static fac_value *matrix(const fac_node *n, const transform *t) {
-    const int64_t rows = t->in * t->cin, columns = t->out * t->cout;
-    double *to = fac_alloc((size_t)(rows * columns) + 1, sizeof *to);
-    if (!to)
-        return fac_fail_graph(n->graph, FAC_E_NOMEM, "dft: no memory for %lld x %lld numbers",
-                              (long long)rows, (long long)columns);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < columns; k++)
-            to[i * columns + k] =
-                entry(t, i / t->cin, (int)(i % t->cin), k / t->cout, (int)(k % t->cout));
-    fac_value *v = fac_constant(n->graph, n->in[0]->type.dtype, fac_shape(rows, columns), to);
-    fac_release(to);
-    return v;
-}
-
-enum { LARGEST = 4096 }; /* whose matrix is made; longer ones are summed by the reference */
-static bool known(const fac_node *n, transform *t) {
+/* The longest that is one product where a dim in front is a symbol; the longest at all, where all
+ * are numbers.  The reference sums what is longer. */
+enum { LARGEST_WHOLE = 4096, LARGEST = 1 << 24, NODES = 8, NODES_OF_PARTS = 200 };
+static bool known(const fac_node *n, fac_transform *t) {
     const int axis = axis_of(n);
     const int64_t length = axis < 0 ? -1 : length_of(n, axis);
     const fac_dims *x = &n->in[0]->type.dims, *y = &n->out[0]->type.dims;
     return length > 0 && x->d[x->n - 1] > 0 && transform_of(n->attrs, x, y, axis, length, t);
 }
 
-static int64_t expands(const fac_node *n) {
-    transform t;
-    return known(n, &t) && t.in <= LARGEST && t.out <= LARGEST ? 8 : 0;
+static bool in_parts(const fac_node *n, const fac_transform *t) {
+    return t->n <= LARGEST && fac_dims_known(&n->in[0]->type.dims, 0) && fac_transform_divides(t);
 }
 
-/* The axis goes before the last one; both are one row of a product. */
+static int64_t expands(const fac_node *n) {
+    fac_transform t;
+    if (!known(n, &t)) return 0;
+    if (in_parts(n, &t)) return NODES_OF_PARTS;
+    return t.n <= LARGEST_WHOLE ? NODES : 0;
+}
+
+/* The axis goes before the last one. */
 static void expand(const fac_node *n, fac_value *out[]) {
     const fac_dims *x = &n->in[0]->type.dims;
     const int axis = axis_of(n), last = x->n - 1;
-    fac_dims order = { .n = x->n }, back = order, rows = { .n = x->n - 1 }, pairs = order;
-    transform t;
+    fac_dims order = { .n = x->n }, back = order;
+    fac_transform t;
     if (!known(n, &t)) {
         out[0] = fac_fail_graph(n->graph, FAC_E_UNSUPPORTED, "dft: its length is not known");
         return;
@@ -189,18 +163,64 @@ static void expand(const fac_node *n, fac_value *out[]) {
         if (k == last - 1) order.d[k] = axis;
         back.d[order.d[k]] = k;
     }
-    for (int k = 0; k < x->n; k++) pairs.d[k] = x->d[order.d[k]];
-    pairs.d[last - 1] = t.out;
-    pairs.d[last] = t.cout;
-    for (int k = 0; k < rows.n; k++) rows.d[k] = k == last - 1 ? t.in * t.cin : x->d[order.d[k]];
+    const int64_t used = t.inverse && t.onesided ? t.n / 2 + 1 : t.n;
     fac_value *v = axis == last - 1 ? n->in[0] : fac_transpose(n->in[0], order);
-    v = fac_shaped(fac_matmul(fac_shaped(v, rows), matrix(n, &t)), pairs);
+    if (t.in > used) v = fac_slice(v, last - 1, 0, t.in = used, 1);
+    v = in_parts(n, &t) ? fac_transform_parts(v, &t) : fac_transform_whole(v, &t);
     if (t.inverse) v = fac_div(v, fac_number(n->graph, v->type.dtype, (double)t.n));
     out[0] = axis == last - 1 ? v : fac_transpose(v, back);
 }
 
+/* n numbers along an axis: cut, or filled up with zeros. */
+static fac_value *fitted(fac_value *v, int axis, int64_t n) {
+    const int64_t more = n - v->type.dims.d[axis];
+    if (more <= 0) return more ? fac_slice(v, axis, 0, n, 1) : v;
+    return fac_pad(v, fac_ints(v->graph, fac_shape(0, more)), NULL,
+                   fac_ints(v->graph, fac_shape(axis)), FAC_PAD_CONSTANT);
+}
+
+/* How often the numbers of half a spectrum stand in a signal, over its length; the parts that do
+ * not count have 0. */
+static fac_value *weights(const fac_node *n, const fac_transform *t, int axis) {
+    const int64_t half = t->n / 2 + 1;
+    fac_dims dims = n->in[0]->type.dims;
+    for (int k = 0; k < dims.n - 1; k++) dims.d[k] = k == axis ? half : 1;
+    double *to = fac_alloc((size_t)(2 * half), sizeof *to);
+    if (!to) return fac_fail_graph(n->graph, FAC_E_NOMEM, "dft: no memory for its weights");
+    for (int64_t k = 0; k < half; k++) {
+        const bool alone = !k || 2 * k == t->n;
+        to[2 * k] = (alone ? 1. : 2.) / (double)t->n;
+        to[2 * k + 1] = alone ? 0 : to[2 * k];
+    }
+    fac_value *v = fac_constant(n->graph, n->in[0]->type.dtype, dims, to);
+    fac_release(to);
+    return v;
+}
+
+static bool grads(const fac_node *n, fac_value *const dy[]) {
+    fac_transform t;
+    (void)dy;
+    return known(n, &t);
+}
+
+/* The matrix of a transform is symmetric, and its conjugate is n times its inverse. */
+static void grad(const fac_node *n, fac_value *const dy[], fac_value *dx[]) {
+    fac_transform t;
+    if (!fac_needs(n, 0) || !known(n, &t)) return;
+    const int axis = axis_of(n), last = n->in[0]->type.dims.n - 1;
+    const bool real = t.inverse && t.onesided;
+    fac_value *length = fac_ints(n->graph, fac_shape(t.n));
+    fac_value *v = fac_dft(dy[0], length, fac_ints(n->graph, fac_shape(axis)), !t.inverse, real);
+    if (real)
+        v = fac_mul(v, weights(n, &t, axis));
+    else
+        v = fac_grad_times(v, t.inverse ? 1 / (double)t.n : (double)t.n);
+    v = fitted(v, axis, t.in);
+    dx[0] = t.cin == 1 ? fac_slice(v, last, 0, 1, 1) : v;
+}
+
 static void cost(const fac_node *n, fac_cost *c) {
-    transform t;
+    fac_transform t;
     fac_cost_bytes(n, c);
     c->macs = known(n, &t) ? fac_cost_count(n->in[0]) * (double)t.out * t.cout : 0;
     c->other = 0;
@@ -233,16 +253,23 @@ static bool save(const fac_onnx_writer *w, const fac_node *n) {
     return true;
 }
 
-static const fac_case cases[] = { { "dft(f32[2,7,1])", -1, 1, 1e-5 },
-                                  { "dft(f32[3,5,2,2], i64{4}, i64{1})", -1, 1, 1e-5 },
-                                  { "dft(f32[2,6,2], i64{9}, i64{-2}) inverse", -1, 1, 1e-5 },
-                                  { "dft(f32[2,8,1], -, i32{1}) onesided", -1, 1, 1e-5 },
-                                  { "dft(f32[2,5,2]) inverse onesided", -1, 1, 1e-5 },
-                                  { "dft(f64[5,3,2], i64{7}, i64{0}) inverse onesided", -1, 1,
-                                    1e-12 },
-                                  { "dft(f16[2,4,1])", -1, 1, 4e-3 },
-                                  { "dft(f32[0,4,1])", 0, 0, 0 },
-                                  { 0 } };
+static const fac_case cases[] = {
+    { "dft(f32[2,7,1])", -1, 1, 1e-5 },
+    { "dft(f32[3,5,2,2], i64{4}, i64{1})", -1, 1, 1e-5 },
+    { "dft(f32[2,6,2], i64{9}, i64{-2}) inverse", -1, 1, 1e-5 },
+    { "dft(f32[2,8,1], -, i32{1}) onesided", -1, 1, 1e-5 },
+    { "dft(f32[2,5,2]) inverse onesided", -1, 1, 1e-5 },
+    { "dft(f64[5,3,2], i64{7}, i64{0}) inverse onesided", -1, 1, 1e-12 },
+    { "dft(f16[2,4,1])", -1, 1, 4e-3 },
+    { "dft(f32[2,144,1])", -1, 1, 2e-5 },
+    { "dft(f32[130,2,2], -, i64{0}) inverse", -1, 1, 1e-5 },
+    { "dft(f32[3,521,2], -, i64{1}) onesided", -1, 1, 4e-5 },
+    { "dft(f64[2,80,2], i64{150}, i64{1}) inverse onesided", -1, 1, 1e-12 },
+    { "dft(f64[1,550,1], i64{547}, i64{1})", -1, 1, 1e-11 },
+    { "dft(f16[2,256,1]) onesided", -1, 1, 4e-2 },
+    { "dft(f32[0,4,1])", 0, 0, 0 },
+    { 0 }
+};
 
 const fac_op fac_op_dft = {
     .name = "dft",
@@ -255,6 +282,8 @@ const fac_op fac_op_dft = {
     .ref = ref,
     .expand = expand,
     .expands = expands,
+    .grads = grads,
+    .grad = grad,
     .cost = cost,
     .onnx = onnx,
     .save = save,
