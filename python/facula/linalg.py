@@ -181,10 +181,9 @@ class _Pinv(Function):
     """Golub and Pereyra (1973): the gradient at a constant rank, which needs no differences of singular values."""
 
     @staticmethod
-    def forward(ctx: Any, A: Tensor, rtol: float) -> Tensor:
+    def forward(ctx: Any, A: Tensor, atol: Any, rtol: Any) -> Tensor:
         U, S, Vh = svd(A, full_matrices=False)
-        most = r.amax(S, -1, True) if S.shape[-1] else S
-        kept = S > most * Tensor(rtol, dtype=S.dtype)
+        kept = _above(S, A, atol, rtol)
         over = f.where(kept, 1 / f.where(kept, S, ones_like(S)), zeros_like(S))
         P = matmul(s.transpose(Vh, -1, -2) * s.unsqueeze(over, -2), s.transpose(U, -1, -2))
         ctx.save_for_backward(A, P)
@@ -196,13 +195,31 @@ class _Pinv(Function):
         At, Pt, gt = (s.transpose(x, -1, -2) for x in (A, P, g))
         dA = -matmul(matmul(Pt, g), Pt)
         dA = dA + matmul(gt - matmul(A, matmul(P, gt)), matmul(P, Pt))
-        return dA + matmul(matmul(Pt, P), gt - matmul(matmul(gt, P), A)), None
+        return dA + matmul(matmul(Pt, P), gt - matmul(matmul(gt, P), A)), None, None
 
 
-def pinv(A: Tensor, *, rtol: float | None = None) -> Tensor:
-    """The inverse of Moore and Penrose; singular values up to rtol times the largest count as 0."""
-    t = _matrices("pinv", A)
-    y: Tensor = _Pinv.apply(t, _epsilon(t) * max(t.shape[-2:]) if rtol is None else rtol)
+def _lower(A: Tensor) -> Tensor:
+    """The symmetric matrix whose lower triangle this is."""
+    return s.tril(A) + s.transpose(s.tril(A, -1), -1, -2)
+
+
+def _above(S: Tensor, A: Tensor, atol: Any, rtol: Any) -> Tensor:
+    """Which singular values of A are above atol and rtol times the largest; both may be numbers for each matrix."""
+    def beside(x: Any) -> Tensor:
+        t = cast(as_tensor(x), S.dtype).detach()
+        return s.unsqueeze(t, -1) if t.ndim else t
+    if not S.shape[-1]:
+        return S > 0
+    absolute = beside(0.0 if atol is None else atol)
+    usual = _epsilon(A) * max(A.shape[-2:])
+    relative = f.where(absolute > 0, zeros_like(absolute), full_like(absolute, usual)) if rtol is None else beside(rtol)
+    return S > f.maximum(r.amax(S, -1, True) * relative, absolute)
+
+
+def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
+    """The inverse of Moore and Penrose; singular values up to atol, or rtol times the largest, count as 0."""
+    t = _matrices("pinv", A, hermitian)
+    y: Tensor = _Pinv.apply(_lower(t) if hermitian else t, atol, rtol)
     return y
 
 
@@ -211,10 +228,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None) -> Lstsq:
     a = _matrices("lstsq", A)
     if not (B.ndim == a.ndim or (a.ndim == 2 and B.ndim == 1)) or B.shape[a.ndim - 2] != a.shape[-2]:
         raise _facula.ShapeError(f"lstsq of shapes {a.shape} and {B.shape}")
-    rtol = _epsilon(a) * max(a.shape[-2:]) if rcond is None else rcond
     S = svdvals(a.detach())
-    rank = r.sum(S > r.amax(S, -1, True) * rtol, -1) if S.shape[-1] else r.sum(S > 0, -1)
-    X = matmul(pinv(a, rtol=rtol), B)
+    rank = r.sum(_above(S, a, None, rcond), -1)
+    X = matmul(pinv(a, rtol=rcond), B)
     full = a.shape[-2] > a.shape[-1] and bool(np.all(np.asarray(rank) == a.shape[-1]))
     left = matmul(a, X) - B
     left = r.sum(left * left, -2 if B.ndim == a.ndim else -1)
@@ -341,15 +357,11 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
     return matrix_norm(A, p) * matrix_norm(inv(A), p)
 
 
-def matrix_rank(A: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
+def matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
     """How many singular values are above atol and rtol times the largest."""
     t = _matrices("matrix_rank", A, hermitian).detach()
     S = f.abs(eigvalsh(t)) if hermitian else svdvals(t)
-    usual = 0.0 if atol else _epsilon(t) * max(t.shape[-2:])
-    if not S.shape[-1]:
-        return r.sum(S > 0, -1)
-    least = f.clamp(r.amax(S, -1, True) * (usual if rtol is None else rtol), min=atol or 0.0)
-    return r.sum(S > least, -1)
+    return r.sum(_above(S, t, atol, rtol), -1)
 
 
 def matrix_exp(A: Tensor) -> Tensor:

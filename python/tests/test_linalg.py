@@ -146,6 +146,22 @@ def test_determinants(rng, shape):
             np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-11)
 
 
+def test_small_singular_values(rng):
+    """atol and rtol, as numbers and for each matrix, and matrices that are told to be symmetric."""
+    a = rng.standard_normal((2, 4, 3))
+    a[:, :, 2] = a[:, :, 0] + 1e-4 * a[:, :, 2]
+    spd = positive(rng, 2, 3, 3)
+    each = np.array([1e-2, 1e-9])
+    for options in ({"atol": 1e-3}, {"rtol": 1e-2}, {"atol": 1e-9, "rtol": 1e-2}, {"atol": 0.0}):
+        both(lambda p, x: p.linalg.pinv(x, **options), a, near=1e-6)
+        both(lambda p, x: p.linalg.matrix_rank(x, **options), a)
+    both(lambda p, x: p.linalg.pinv(x, rtol=p.tensor(each)), a, near=1e-6)
+    both(lambda p, x: p.linalg.matrix_rank(x, atol=p.tensor(each)), a)
+    for function in ("pinv", "matrix_rank"):
+        got = getattr(fac.linalg, function)(fac.tensor(np.tril(spd)), hermitian=True)
+        np.testing.assert_allclose(got.numpy(), getattr(torch.linalg, function)(torch.tensor(spd), hermitian=True).numpy(), rtol=1e-9)
+
+
 def condition(package, x, order):
     """torch's own cond() loses its gradient but for singular values."""
     if package is fac or order in (None, 2, -2):
@@ -175,7 +191,7 @@ def test_norms_of_vectors(rng, order):
 
 
 def test_powers_and_products(rng):
-    a = rng.standard_normal((2, 3, 3)) + 2 * np.eye(3)
+    a = rng.uniform(-0.5, 0.5, (2, 3, 3)) + 2 * np.eye(3)       # its inverse is not large
     for n in (-3, -1, 0, 1, 5):
         both(lambda p, x: p.linalg.matrix_power(x, n), a)
     for scale in (0, 0.1, 1, 20):

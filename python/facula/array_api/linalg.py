@@ -1,11 +1,11 @@
-"""Products of matrices, which the engine computes, and decompositions, which NumPy computes on the host (without gradients)."""
+"""Products and decompositions of matrices, by facula.linalg, with gradients; eigenvalues that may be complex by NumPy."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import elementwise as f, products, reduce as r, shapes as s
+from .. import elementwise as f, linalg, products, reduce as r, shapes as s
 from .._facula import DtypeError, ShapeError, Tensor
 from ..create import axis_of
 from ..dtypes import result_type
@@ -88,30 +88,7 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
     return r.norm(x, ord, axis, keepdims)
 
 
-# ---- by NumPy ----
-
-_lapack: Any = np.linalg            # its stubs know arrays of known dtypes only
-
-class _Eigh(NamedTuple):
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class _QR(NamedTuple):
-    Q: Tensor
-    R: Tensor
-
-
-class _Slogdet(NamedTuple):
-    sign: Tensor
-    logabsdet: Tensor
-
-
-class _SVD(NamedTuple):
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
+# ---- of facula.linalg, with the standard's names and checks ----
 
 def _floats(name: str, *arrays: Tensor) -> None:
     for x in arrays:
@@ -119,123 +96,100 @@ def _floats(name: str, *arrays: Tensor) -> None:
             raise DtypeError(f"{name} of {x.dtype}: float32 or float64 was expected")
 
 
-def _host(name: str, *arrays: Tensor) -> list[Any]:
-    _floats(name, *arrays)
-    common = result_type(*arrays)
-    return [np.asarray(cast(x.detach(), common)) for x in arrays]
+def _of_matrices(name: str, doc: str) -> Any:
+    function = getattr(linalg, name)
 
-
-def _told(name: str, function: Any, *args: Any, **kwargs: Any) -> Any:
-    try:
-        return function(*args, **kwargs)
-    except _lapack.LinAlgError as why:
-        raise ShapeError(f"{name}: {why}") from None
-
-
-def _new(array: Any) -> Tensor:
-    return Tensor(np.array(array, order="C"))
-
-
-def _by_numpy(name: str, doc: str) -> Any:
-    def call(x: Tensor, /) -> Tensor:
-        return _new(_told(name, getattr(_lapack, name), *_host(name, x)))
+    def call(x: Tensor, /) -> Any:
+        _floats(name, x)
+        return function(x)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc
     return call
 
 
-det = _by_numpy("det", "The determinant.")
-inv = _by_numpy("inv", "The inverse matrix.")
-eigvalsh = _by_numpy("eigvalsh", "Eigenvalues of a symmetric matrix, ascending.")
+det = _of_matrices("det", "The determinant.")
+eigh = _of_matrices("eigh", "Eigenvalues, ascending, and eigenvectors of a symmetric matrix.")
+eigvalsh = _of_matrices("eigvalsh", "Eigenvalues of a symmetric matrix, ascending.")
+inv = _of_matrices("inv", "The inverse matrix.")
+slogdet = _of_matrices("slogdet", "The sign of the determinant and the logarithm of its size.")
+svdvals = _of_matrices("svdvals", "Singular values, descending.")
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """L with L L^T = x for a positive definite matrix; upper: its transpose."""
-    low = _told("cholesky", _lapack.cholesky, *_host("cholesky", x))
-    return _new(np.swapaxes(low, -1, -2) if upper else low)
-
-
-def eigh(x: Tensor, /) -> _Eigh:
-    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix."""
-    values, vectors = _told("eigh", _lapack.eigh, *_host("eigh", x))
-    return _Eigh(_new(values), _new(vectors))
-
-
-def eig(x: Tensor, /) -> _Eigh:
-    """Eigenvalues and eigenvectors, where all are real: there are no complex dtypes."""
-    values, vectors = _told("eig", _lapack.eig, *_host("eig", x))
-    _real("eig", values)
-    return _Eigh(_new(values.real), _new(vectors.real))
-
-
-def eigvals(x: Tensor, /) -> Tensor:
-    """Eigenvalues, where all are real: there are no complex dtypes."""
-    values = _told("eigvals", _lapack.eigvals, *_host("eigvals", x))
-    _real("eigvals", values)
-    return _new(values.real)
-
-
-def _real(name: str, values: Any) -> None:
-    if np.iscomplexobj(values) and np.any(values.imag != 0):
-        raise DtypeError(f"{name}: an eigenvalue is complex, and there are no complex dtypes")
+    _floats("cholesky", x)
+    return linalg.cholesky(x, upper=upper)
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """A norm of matrices: "fro", "nuc", 1, 2, inf and their negatives."""
-    return _new(_lapack.norm(*_host("matrix_norm", x), ord=ord, axis=(-2, -1), keepdims=keepdims))
+    _floats("matrix_norm", x)
+    return linalg.matrix_norm(x, ord, (-2, -1), keepdims)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """x @ x @ ...; of the inverse for n below 0."""
-    return _new(_told("matrix_power", _lapack.matrix_power, *_host("matrix_power", x), n))
+    _floats("matrix_power", x)
+    return linalg.matrix_power(x, n)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     """How many singular values are not small against the largest."""
-    sizes = _lapack.svd(*_host("matrix_rank", x), compute_uv=False)
-    bound = _tolerance(x, rtol)
-    largest = sizes.max(axis=-1, keepdims=True, initial=0)
-    return Tensor(np.asarray((sizes > largest * bound).sum(axis=-1)), dtype="int64")
-
-
-def _tolerance(x: Tensor, rtol: Any) -> Any:
-    if rtol is None:
-        return max(x.shape[-2:]) * np.finfo(x.dtype.name).eps
-    return np.asarray(rtol)[..., np.newaxis]
+    _floats("matrix_rank", x)
+    return linalg.matrix_rank(x, rtol=rtol)
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     """The inverse of Moore and Penrose."""
-    bound = max(x.shape[-2:]) * np.finfo(x.dtype.name).eps if rtol is None else np.asarray(rtol)
-    return _new(_lapack.pinv(*_host("pinv", x), bound))
+    _floats("pinv", x)
+    return linalg.pinv(x, rtol=rtol)
 
 
-def qr(x: Tensor, /, *, mode: str = "reduced") -> _QR:
+def qr(x: Tensor, /, *, mode: str = "reduced") -> linalg.QR:
     """Q R = x with orthonormal columns of Q and an upper triangle R."""
-    q, upper = _lapack.qr(*_host("qr", x), mode=mode)
-    return _QR(_new(q), _new(upper))
-
-
-def slogdet(x: Tensor, /) -> _Slogdet:
-    """The sign of the determinant and the logarithm of its size."""
-    sign, size = _told("slogdet", _lapack.slogdet, *_host("slogdet", x))
-    return _Slogdet(_new(sign), _new(size))
+    _floats("qr", x)
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"qr: mode is 'reduced' or 'complete', not {mode!r}")
+    return linalg.qr(x, mode)
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """x with x1 x = x2."""
-    a, b = _host("solve", x1, x2)
-    if b.ndim == 1:
-        return _new(_told("solve", _lapack.solve, a, b[:, np.newaxis])[..., 0])
-    return _new(_told("solve", _lapack.solve, a, b))
+    """x with x1 x = x2: x2 of one dim is one vector, of more dims matrices."""
+    _floats("solve", x1, x2)
+    return s.squeeze(linalg.solve(x1, s.unsqueeze(x2, -1)), -1) if x2.ndim == 1 else linalg.solve(x1, x2)
 
 
-def svd(x: Tensor, /, *, full_matrices: bool = True) -> _SVD:
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> linalg.SVD:
     """U diag(S) Vh = x, with S descending."""
-    u, sizes, v = _told("svd", _lapack.svd, *_host("svd", x), full_matrices=full_matrices)
-    return _SVD(_new(u), _new(sizes), _new(v))
+    _floats("svd", x)
+    return linalg.svd(x, full_matrices)
 
 
-def svdvals(x: Tensor, /) -> Tensor:
-    """Singular values, descending."""
-    return _new(_told("svdvals", _lapack.svd, *_host("svdvals", x), compute_uv=False))
+# ---- by NumPy: results may be complex, which facula has not ----
+
+class _Eig(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def _real(name: str, function: Any, x: Tensor) -> Any:
+    _floats(name, x)
+    try:
+        found = function(np.asarray(x.detach()))
+    except np.linalg.LinAlgError as why:
+        raise ShapeError(f"{name}: {why}") from None
+    values = found if isinstance(found, np.ndarray) else found[0]
+    if np.any(values.imag != 0):
+        raise DtypeError(f"{name}: an eigenvalue is complex, and there are no complex dtypes")
+    return found
+
+
+def eig(x: Tensor, /) -> _Eig:
+    """Eigenvalues and eigenvectors, where all are real: there are no complex dtypes."""
+    values, vectors = _real("eig", np.linalg.eig, x)
+    return _Eig(Tensor(np.ascontiguousarray(values.real)), Tensor(np.ascontiguousarray(vectors.real)))
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    """Eigenvalues, where all are real: there are no complex dtypes."""
+    return Tensor(np.ascontiguousarray(_real("eigvals", np.linalg.eigvals, x).real))
