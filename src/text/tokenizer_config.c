@@ -14,11 +14,19 @@ static const cJSON *get(const cJSON *o, const char *key) {
     return cJSON_GetObjectItemCaseSensitive(o, key);
 }
 
-/* "<s>", or {"content": "<s>"} */
-static int32_t token(const fac_tokenizer *t, const cJSON *root, const char *key) {
+/* "<s>", or {"content": "<s>"}.  Without one *to stays. */
+static fac_status token(const fac_tokenizer *t, const cJSON *root, const char *key, int32_t *to,
+                        fac_error *err) {
     const cJSON *j = get(root, key);
     const char *s = cJSON_GetStringValue(cJSON_IsObject(j) ? get(j, "content") : j);
-    return s ? fac_tokenizer_look(t, s, strlen(s)) : -1;
+    if (!s || !*s) return FAC_OK;
+    const int32_t id = fac_tokenizer_look(t, s, strlen(s));
+    if (id < 0)
+        return fac_raise(err, FAC_E_FORMAT,
+                         "tokenizer_config.json: %s \"%.40s\" is no token of the vocabulary", key,
+                         s);
+    *to = id;
+    return FAC_OK;
 }
 
 /* A text, or a list of {"name", "template"} of which one is the default. */
@@ -43,12 +51,11 @@ static fac_status take(fac_tokenizer *t, const char *text, size_t bytes, fac_err
         cJSON_Delete(root);
         return fac_raise(err, FAC_E_FORMAT, "tokenizer_config.json is no JSON object");
     }
-    const int32_t bos = token(t, root, "bos_token"), eos = token(t, root, "eos_token");
-    if (bos >= 0) t->bos = bos;
-    if (eos >= 0) t->eos = eos;
-    const bool kept = keep(t, template_of(root));
+    fac_status status = token(t, root, "bos_token", &t->bos, err);
+    if (!status) status = token(t, root, "eos_token", &t->eos, err);
+    if (!status && !keep(t, template_of(root))) status = fac_raise_memory(err, "a chat template");
     cJSON_Delete(root);
-    return kept ? FAC_OK : fac_raise_memory(err, "a chat template");
+    return status;
 }
 
 /* The file's text; NULL without an error: there is none. */

@@ -312,6 +312,8 @@ static void vocabulary_and_merges(void **state) {
         { "#version: 0.2\na\n", "{}", "line 2 is no pair" },
         { "a b\n", "{\"tokenizer_class\":\"LlamaTokenizer\"}", "LlamaTokenizer" },
         { "a b\n", "[]", "no JSON object" },
+        { "a b\n", "{\"bos_token\":\"<s>\"}", "bos_token \"<s>\" is no token of the vocabulary" },
+        { "a b\n", "{\"eos_token\":{\"content\":\"</s>\"}}", "eos_token \"</s>\" is no token" },
     };
     char folder[] = "/tmp/facula-tokens-XXXXXX";
     static const int32_t want[] = { 3, 5, 2, 6, 7 };
@@ -321,6 +323,7 @@ static void vocabulary_and_merges(void **state) {
     write_file(folder, "vocab.json", vocabulary);
     write_file(folder, "merges.txt", "#version: 0.2\na b\r\n\xc4\xa0 ab\n");
     write_file(folder, "added_tokens.json", "{\"<more>\":7}");
+    write_file(folder, "tokenizer_config.json", "{\"bos_token\":\"\",\"eos_token\":null}");
     OK(fac_tokenizer_load(folder, &t, &err));
     assert_int_equal(
         fac_tokenizer_encode(t, "ab ab\"<|endoftext|><more>", 25, FAC_TEXT_SPECIAL, ids, 16), 5);
