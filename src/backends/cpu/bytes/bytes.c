@@ -81,6 +81,8 @@ bool fac_byte_settle(const fac_cpu *c, fac_byte_product *p) {
         choose(c->bytes->few, p);
     p->by_rows = p->depthwise && p->kernels->depthwise && p->bytes && p->x.group == 1 &&
                  p->R <= FAC_BYTE_ROWS;
+    if (p->kernels->by_taps && (p->groups < FAC_BYTE_CHANNELS || p->S > FAC_BYTE_ROWS))
+        p->by_rows = false;
     const double x = (double)(p->images * p->groups) * (double)(p->H * p->W) * (double)p->C;
     const double w = (double)(p->groups * p->panels) * (double)p->panel;
     if ((double)p->channels * (double)(p->R * p->S) > most || w > most ||
@@ -223,38 +225,48 @@ static void sum_row(void *arg, int i, int thread) {
     }
 }
 
-/* Where strip `at` of a group begins: its first pixel in x and y, and its number among sums. */
+/* Where a pixel is in x, y and z, and its number among sums. */
 typedef struct place {
     const uint8_t *x, *z;
     char *y;
     int64_t sum;
 } place;
-static place place_of(const job *j, int64_t group, int64_t at) {
-    const fac_byte_product *p = j->p;
-    const seen v = fac_byte_seen_of(p);
-    const int64_t across = up(p->columns, p->run), image = at / p->strips,
-                  in_image = at % p->strips;
-    const int64_t row = in_image / across;
-    const int64_t q = least(in_image % across * p->run, p->columns - p->run);
-    const int64_t x = group * v.group + image * v.image + row * p->stride[0] * v.row +
-                      q * p->stride[1] * v.column;
-    const int64_t y = group * p->y.group + image * p->y.image + row * p->y.row + q * p->y.column;
-    const int64_t z = group * p->z.group + image * p->z.image + row * p->z.row + q * p->z.column;
-    return (place){ j->x + x, p->sums_up ? (const uint8_t *)j->d->z + z : NULL,
-                    (char *)j->d->y + y * (int64_t)fac_byte_size_of(p),
-                    (group * p->images + image) * p->P * p->Q + row * p->columns + q };
-}
-
-/* Strips of one group, one after the other: where they begin is worked out once for all panels. */
+/* Where strips of a group begin: once for all panels. */
 typedef struct strips {
     int64_t group;
     int n;
     place at[STRIPS];
 } strips;
 
+static place row_of(const job *j, const seen *v, int64_t group, int64_t image, int64_t row) {
+    const fac_byte_product *p = j->p;
+    const int64_t x = group * v->group + image * v->image + row * p->stride[0] * v->row;
+    const int64_t y = group * p->y.group + image * p->y.image + row * p->y.row;
+    const int64_t z = group * p->z.group + image * p->z.image + row * p->z.row;
+    return (place){ j->x + x, p->sums_up ? (const uint8_t *)j->d->z + z : NULL,
+                    (char *)j->d->y + y * (int64_t)fac_byte_size_of(p),
+                    (group * p->images + image) * p->P * p->Q + row * p->columns };
+}
+
+/* Strips follow each other, so nothing is divided but for the first one. */
 static strips strips_of(const job *j, int64_t group, int64_t first, int64_t last) {
+    const fac_byte_product *p = j->p;
+    const seen v = fac_byte_seen_of(p);
+    const int64_t across = p->strips / p->rows, x = p->stride[1] * v.column,
+                  y = p->y.column * (int64_t)fac_byte_size_of(p), z = p->sums_up ? p->z.column : 0;
+    int64_t image = first / p->strips, row = first % p->strips / across, at = first % across;
     strips s = { .group = group, .n = (int)(last - first) };
-    for (int k = 0; k < s.n; k++) s.at[k] = place_of(j, group, first + k);
+    place from = row_of(j, &v, group, image, row);
+    for (int k = 0; k < s.n; k++) {
+        const int64_t q = least(at * p->run, p->columns - p->run);
+        s.at[k] =
+            (place){ from.x + q * x, from.z ? from.z + q * z : NULL, from.y + q * y, from.sum + q };
+        if (++at < across || k + 1 == s.n) continue;
+        at = 0;
+        row = row + 1 < p->rows ? row + 1 : 0;
+        image += row == 0;
+        from = row_of(j, &v, group, image, row);
+    }
     return s;
 }
 

@@ -62,13 +62,15 @@ typedef void fac_byte_row_kernel(const fac_byte_row *t);
 
 /* The same where x lies: rows of the window that are NULL and columns that are not there are zero
  * points.  Weights as fac_byte_pack leaves them for it. */
-enum { FAC_BYTE_ROWS = 8 };
+enum { FAC_BYTE_ROWS = 8, FAC_BYTE_CHANNELS = 16 };
 typedef struct fac_byte_depthwise {
     const uint8_t *row[FAC_BYTE_ROWS], *zero; /* zero: a pixel */
     int64_t x_pixel, columns;
     int R, S, channels, flip; /* flip: what makes x u8 by xor */
     int64_t stride, dilation, pad, pixels;
-    const int8_t *w;
+    const int8_t *w;     /* of kernels that are not `by_taps` */
+    const int32_t *taps; /* [R S][tap] */
+    int64_t tap;
     const int32_t *bias;
     const float *factor;
     float lo, hi;
@@ -130,6 +132,8 @@ typedef struct fac_byte_kernels {
     int least;
     fac_byte_row_kernel *row;             /* depthwise */
     fac_byte_depthwise_kernel *depthwise; /* NULL: there is none */
+    bool
+        by_taps; /* it reads `taps`, of FAC_BYTE_CHANNELS or more, FAC_BYTE_ROWS columns or fewer */
     fac_byte_pair_kernel *pair;
     fac_byte_most_kernel *most;
     fac_byte_sum_kernel *sum;

@@ -60,6 +60,8 @@ static void depthwise_in_place(void *arg, int i, int thread) {
                              .pad = p->pad[1],
                              .pixels = p->Q,
                              .w = fac_byte_interleaved(p, j->d->packed),
+                             .taps = j->d->packed,
+                             .tap = fac_byte_outputs(p),
                              .bias = j->bias,
                              .factor = j->factor,
                              .lo = j->lo,

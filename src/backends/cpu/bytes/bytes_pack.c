@@ -6,9 +6,11 @@ static int weight(const fac_byte_product *p, const void *w, int64_t at) {
     return p->w_signed ? ((const int8_t *)w)[at] : ((const uint8_t *)w)[at] - 128;
 }
 
+static bool interleaves(const fac_byte_product *p) { return p->by_rows && !p->kernels->by_taps; }
+
 size_t fac_byte_packed(const fac_byte_product *p) {
     const size_t outputs = (size_t)fac_byte_outputs(p), sums = outputs * sizeof(int32_t);
-    const size_t interleaved = p->by_rows ? outputs * (size_t)fac_byte_taps(p) : 0;
+    const size_t interleaved = interleaves(p) ? outputs * (size_t)fac_byte_taps(p) : 0;
     if (p->depthwise) return (size_t)(p->R * p->S) * sums + interleaved + sums;
     return fac_byte_lines((size_t)(p->groups * p->panels * p->panel)) + sums;
 }
@@ -120,7 +122,7 @@ void fac_byte_pack(const fac_byte_product *p, const void *w, void *to) {
     memset(to, 0, fac_byte_packed(p));
     if (p->depthwise) {
         pack_depthwise(p, w, to, sum);
-        if (p->by_rows) interleave(p, w, fac_byte_interleaved(p, to));
+        if (interleaves(p)) interleave(p, w, fac_byte_interleaved(p, to));
         return;
     }
     if (p->R * p->S == 1) {

@@ -102,9 +102,31 @@ INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, uint8_t *y, const u
 
 #if VL == 16
 #include "backends/cpu/simd/bytes/bytes_finish.h"
+#define BY_TWO 1
+#elif defined(__AVX2__)
+#include "backends/cpu/simd/bytes/bytes_finish_avx2.h"
+#define BY_TWO 1
+#else
+#define BY_TWO 0
 #endif
 
 /* ---- dot products of four ---- */
+
+#if VL == 8 && defined(__AVX2__)
+/* With the mask out of memory: sums, weights and pixels take all sixteen registers. */
+INLINE __m256i even_bytes(__m256i x) {
+    static const int32_t mask[8]
+        __attribute__((aligned(32))) = { 0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff,
+                                         0x00ff00ff, 0x00ff00ff, 0x00ff00ff, 0x00ff00ff };
+#if defined(FAC_ROLLED)
+    return _mm256_and_si256(x, _mm256_load_si256((const __m256i *)(const void *)mask));
+#else
+    __m256i even;
+    __asm__("vpand %2, %1, %0" : "=x"(even) : "x"(x), "m"(*(const __m256i *)(const void *)mask));
+    return even;
+#endif
+}
+#endif
 
 #if VL == 16
 #define EVEN(x) _mm512_and_si512((__m512i)(x), _mm512_set1_epi32(0x00ff00ff))
@@ -114,7 +136,7 @@ INLINE void finish(const fac_byte_tile *t, ivec a0, ivec a1, uint8_t *y, const u
 #define PAIRS(x, w) (ivec) _mm512_madd_epi16(x, w)
 #define WIDE __m512i
 #elif defined(__AVX2__)
-#define EVEN(x) _mm256_and_si256((__m256i)(x), _mm256_set1_epi32(0x00ff00ff))
+#define EVEN(x) even_bytes((__m256i)(x))
 #define ODD(x) _mm256_srli_epi16((__m256i)(x), 8)
 #define EVEN_SIGNED(w) _mm256_srai_epi16(_mm256_slli_epi16((__m256i)(w), 8), 8)
 #define ODD_SIGNED(w) _mm256_srai_epi16((__m256i)(w), 8)
@@ -220,9 +242,15 @@ extern fac_byte_table_kernel FAC_SIMD(fac_byte_table);
     .lanes = VL, .run = RUN, .pair = FAC_SIMD(fac_byte_pair), .most = FAC_SIMD(fac_byte_most),     \
     .sum = FAC_SIMD(fac_byte_sum), .quantize = FAC_SIMD(fac_byte_quantize),                        \
     .dequantize = FAC_SIMD(fac_byte_dequantize), .table = FAC_SIMD(fac_byte_table)
+#if VL == 8 && defined(__AVX2__)
+extern fac_byte_depthwise_kernel FAC_SIMD(fac_byte_depthwise_pairs);
+#define DEPTHWISE .depthwise = FAC_SIMD(fac_byte_depthwise_pairs), .by_taps = true
+#else
+#define DEPTHWISE .depthwise = NULL
+#endif
 extern const fac_byte_kernels FAC_SIMD(fac_bytes);
 const fac_byte_kernels FAC_SIMD(fac_bytes) = {
-    .name = "widened", .share = 1.2, .tile = tile_plain, .row = row_plain, SHARED
+    .name = "widened", .share = 1.2, .tile = tile_plain, .row = row_plain, DEPTHWISE, SHARED
 };
 #if VL == 16
 extern fac_byte_depthwise_kernel fac_byte_depthwise_vnni;

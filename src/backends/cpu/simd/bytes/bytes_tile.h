@@ -8,15 +8,15 @@
 #define TILE_AT(v, p, n)                                                                           \
     ((p) < (n) ? (uint8_t *)(uintptr_t)t->v##0 + (p)*t->v##_pixel                                  \
                : (uint8_t *)(uintptr_t)t->v##1 + ((p) - (n)) * t->v##_pixel)
-#if VL == 16
+#if BY_TWO
 /* Bytes of pixel p, and of the next one. */
 #define TILE_PUT(sums)                                                                             \
     UNROLL                                                                                         \
     for (int p = 0; p < runs * n; p += 2) {                                                        \
         const bool two = p + 1 < runs * n;                                                         \
         const int b = two ? p + 1 : p;                                                             \
-        const __m512i u = words(&e, sums, vectors, a[p][0], a[p][1], TILE_AT(z, p, n));            \
-        const __m512i v = two ? words(&e, sums, vectors, a[b][0], a[b][1], TILE_AT(z, b, n)) : u;  \
+        const WIDE u = words(&e, sums, vectors, a[p][0], a[p][1], TILE_AT(z, p, n));               \
+        const WIDE v = two ? words(&e, sums, vectors, a[b][0], a[b][1], TILE_AT(z, b, n)) : u;     \
         put_two(&e, u, v, TILE_AT(y, p, n), two ? TILE_AT(y, b, n) : NULL);                        \
     }
 #endif
@@ -63,7 +63,7 @@ TARGET INLINE void TILE_OF(_runs)(const fac_byte_tile *t, const int vectors, con
             a[p][1] -= sum * z1;
         }
     }
-#if VL == 16
+#if BY_TWO
     if (t->factor) {
         const ending e = ending_of(t);
         if (t->sum) {
