@@ -240,6 +240,7 @@ typedef struct fac_backend {
     void (*step)(fac_device *d, const char *name);
     size_t (*reserved)(fac_device *d);
     size_t (*trim)(fac_device *d);
+    fac_status (*check)(fac_device *d, fac_error *err); /* NULL: a run tells all of its errors */
     void (*facts)(fac_device *d, fac_fact *tell, void *self);
     void (*paths)(fac_device *d, fac_fact *tell, void *self);
     /* Measures what facula/tune.h says (optional). */
@@ -257,7 +258,7 @@ typedef struct fac_backend {
     const fac_beside *beside; /* NULL: all work is done in the order of the calls */
     const fac_relay *relay;   /* NULL: each step is a launch of its own */
 } fac_backend;
-enum { FAC_BACKEND_API = 3 };
+enum { FAC_BACKEND_API = 4 };
 
 extern const fac_backend
     *const fac_backends[]; /* of this build: cpu always, opencl if it was built in */

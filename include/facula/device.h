@@ -72,6 +72,9 @@ void fac_device_paths(fac_device *device, fac_fact *tell, void *self);
 /* Waits for all submitted work.  Errors of asynchronous work surface here and in fac_tensor_read,
  * naming the node; after FAC_E_DEVICE the device answers every call with the same error. */
 fac_status fac_device_sync(fac_device *device, fac_error *err);
+/* Tells what kernels found wrong in data, an index out of range, as fac_device_sync does.  Waits
+ * only if a kernel that looks at its data was submitted since somebody was told last. */
+fac_status fac_device_check(fac_device *device, fac_error *err);
 
 /* Memory that the device holds now and held at most, bytes, and what for: tensors on it, its copies
  * of host tensors (parameters and results), the values between the steps of programs, packed

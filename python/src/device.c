@@ -96,6 +96,12 @@ static PyObject *synchronize(PyObject *self, PyObject *none) {
     Py_RETURN_NONE;
 }
 
+/* For facula.torch's shim: the address of the fac_device. */
+static PyObject *address(PyObject *self, PyObject *none) {
+    (void)none;
+    return PyLong_FromVoidPtr(((DeviceObject *)self)->device);
+}
+
 static PyObject *memory(PyObject *self, PyObject *none) {
     (void)none;
     fac_memory_stat m = fac_device_memory(((DeviceObject *)self)->device);
@@ -111,6 +117,7 @@ static PyObject *trim(PyObject *self, PyObject *none) {
 static PyMethodDef methods[] = {
     { "facts", facts, METH_NOARGS, "What the device is: platform, driver, memory..." },
     { "synchronize", synchronize, METH_NOARGS, "Waits for all submitted work." },
+    { "address", address, METH_NOARGS, "Of the fac_device, for C." },
     { "memory", memory, METH_NOARGS, "Bytes held now, at most, and what for." },
     { "trim", trim, METH_NOARGS, "Gives unused memory back to the driver; how many bytes." },
     { 0 }

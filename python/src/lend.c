@@ -57,7 +57,8 @@ static void (*const functions[])(void) = {
     (void (*)(void))fac_tensor_lend,    (void (*)(void))fac_tensor_view,
     (void (*)(void))fac_tensor_free,    (void (*)(void))fac_tensor_data,
     (void (*)(void))fac_tensor_touch,   (void (*)(void))fac_program_run,
-    (void (*)(void))fac_tensor_discard,
+    (void (*)(void))fac_tensor_discard, (void (*)(void))fac_device_check,
+    (void (*)(void))fac_tensor_version,
 };
 
 static PyObject *c_api(PyObject *module, PyObject *none) {

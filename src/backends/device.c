@@ -62,6 +62,10 @@ fac_status fac_device_sync(fac_device *d, fac_error *err) {
     return d->backend->sync ? d->backend->sync(d, err) : FAC_OK;
 }
 
+fac_status fac_device_check(fac_device *d, fac_error *err) {
+    return d->backend->check ? d->backend->check(d, err) : FAC_OK;
+}
+
 fac_memory_stat fac_device_memory(const fac_device *d) {
     fac_device *m = (fac_device *)(uintptr_t)d; /* atomics have no const load in C11 */
     const size_t mirrors = fac_mirrors_bytes(&m->mirrors), tensors = m->held_for[FAC_HOLD_TENSORS];

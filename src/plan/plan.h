@@ -122,6 +122,7 @@ typedef struct fac_frame {
         *commands; /* of the last run, where the device's clock was watched: ncommands of them */
     size_t ncommands;
     struct fac_loan *params; /* by root, on a device out of sight   */
+    bool wrote;              /* a step of the run at hand wrote over a parameter */
 } fac_frame;
 
 struct fac_cut;
@@ -155,6 +156,7 @@ typedef struct fac_plan {
     fac_slot *outputs, *updates; /* where results lie; updates: one for each parameter, root -1 if
                                     there is nothing to copy */
     bool *written;               /* by parameter: a step writes its next contents over it */
+    bool updating;               /* one does */
     fac_recompute_stat recompute;
     double macs; /* of the graph before any pass */
     size_t arena_bytes, values_bytes, bound_bytes, packed_bytes, copied_bytes;

@@ -279,6 +279,7 @@ static fac_status finish(fac_scheduler *s) {
         p->written[i] = r->kind == FAC_ROOT_TENSOR && r->tensor == g->params[i]->tensor &&
                         fac_layout_is_plain(&p->updates[i].layout, &next->type.dims);
         r->written |= p->written[i];
+        p->updating |= p->written[i];
         if (p->written[i])
             p->updates[i].root = -1;
         else

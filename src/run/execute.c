@@ -118,6 +118,14 @@ static fac_status run_there(const fac_plan *plan, const fac_frame *f, const fac_
     return status ? status : ended;
 }
 
+/* Do n steps write over a parameter?  The first one that does gives all of them new versions. */
+static void begin_writing(const fac_plan *plan, fac_frame *f, const fac_step *s, int n) {
+    for (const fac_step *job = s; job < s + n && !f->wrote; job++)
+        for (int i = job->nin; i < job->nin + job->nout && !f->wrote; i++)
+            f->wrote = job->route[i] >= 0 && plan->roots[job->route[i]].written;
+    if (f->wrote) fac_touch_updates(plan);
+}
+
 static fac_status run_stage(const fac_plan *plan, fac_frame *f, int stage, bool timed,
                             const fac_program_opts *opts, fac_error *err) {
     const int first = plan->stages[stage].first,
@@ -137,6 +145,7 @@ static fac_status run_stage(const fac_plan *plan, fac_frame *f, int stage, bool 
         if (status) break;
         double start = timed ? fac_now() : 0;
         if (b->step) b->step(plan->device, s->label);
+        if (plan->updating && !f->wrote) begin_writing(plan, f, s, n);
         status = run_there(plan, f, s, n, opts, meant, err);
         if (status) fac_raise_in(err, status, "%s (%s)", s->label, s->solver->name);
         if (timed && !b->watch && !fac_in_sight(plan->device) && !status)
@@ -281,6 +290,7 @@ static fac_status run_watched(const fac_plan *plan, fac_frame *f, const fac_span
 fac_status fac_execute(const fac_plan *plan, fac_frame *f, const fac_prepared *prepared,
                        const fac_span *in, const fac_span *out, bool timed,
                        const fac_program_opts *opts, fac_error *err) {
+    f->wrote = false;
     FAC_TRY(find_roots(plan, f, prepared, in, out, err));
     for (int i = 0; i < plan->nsteps && timed; i++) f->seconds[i] = 0;
     if (timed && plan->device->backend->watch) return run_watched(plan, f, out, opts, err);

@@ -331,7 +331,7 @@ static fac_status run_once(fac_program *p, run *r, fac_tensor *const in[], fac_t
     if (p->updates) FAC_TRY(fac_begin_updates(r->plan, err));
     fac_status status =
         fac_execute(r->plan, r->frame, r->prepared, r->from, r->to, p->timed, &p->opts, err);
-    if (p->updates) fac_end_updates(r->plan);
+    if (r->frame->wrote) fac_touch_updates(r->plan);
     if (!status && r->plan->copied_bytes) status = fac_copy_updates(r->plan, r->frame, err);
     return status;
 }

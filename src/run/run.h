@@ -30,11 +30,12 @@ static inline fac_span fac_span_of(const fac_frame *f, const fac_slot *slot, con
                                             (size_t)fac_dtype_get(type->dtype)->block_bytes };
 }
 
-/* update.c: parameters that steps write over are made our own where they are borrowed, and of a new
- * version, so that nobody prepares anything from the old one; the version is raised once more at
- * the end.  fac_copy_updates copies to the others. */
+/* update.c: parameters that steps write over are made our own where they are borrowed.  They get a
+ * new version when the first of these steps begins, so that nobody prepares anything from the old
+ * one, and another one at the end: after a run that failed earlier they have the version, and the
+ * contents, that they had.  fac_copy_updates copies to the others. */
 fac_status fac_begin_updates(const fac_plan *plan, fac_error *err);
-void fac_end_updates(const fac_plan *plan);
+void fac_touch_updates(const fac_plan *plan);
 fac_status fac_copy_updates(const fac_plan *plan, const fac_frame *f, fac_error *err);
 
 /* anomaly.c: an error that names the node when a step made NaN or infinity; meant: by id of a

@@ -93,13 +93,12 @@ fac_status fac_copy_updates(const fac_plan *plan, const fac_frame *f, fac_error 
 fac_status fac_begin_updates(const fac_plan *plan, fac_error *err) {
     const fac_graph *g = plan->graph;
     for (size_t i = 0; i < g->nparams && fac_in_sight(plan->device); i++)
-        if (plan->written[i]) FAC_TRY(fac_tensor_begin_write(g->params[i]->tensor, NULL, err));
+        if (plan->written[i]) FAC_TRY(fac_tensor_own(g->params[i]->tensor, err));
     return FAC_OK;
 }
 
-void fac_end_updates(const fac_plan *plan) {
+void fac_touch_updates(const fac_plan *plan) {
     const fac_graph *g = plan->graph;
     for (size_t i = 0; i < g->nparams && fac_in_sight(plan->device); i++)
-        if (plan->written[i])
-            fac_tensor_begin_write(g->params[i]->tensor, NULL, NULL); /* our own: nothing to fail */
+        if (plan->written[i]) fac_tensor_touch(g->params[i]->tensor);
 }

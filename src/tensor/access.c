@@ -107,11 +107,14 @@ static fac_status own(fac_storage *s, fac_error *err) {
     return FAC_OK;
 }
 
+fac_status fac_tensor_own(fac_tensor *t, fac_error *err) {
+    FAC_TRY(fac_storage_home(t->storage, err));
+    return own(t->storage, err);
+}
+
 fac_status fac_tensor_begin_write(fac_tensor *t, void **data, fac_error *err) {
-    fac_storage *s = t->storage;
-    FAC_TRY(fac_storage_home(s, err));
-    FAC_TRY(own(s, err));
-    atomic_fetch_add(&s->version, 1);
+    FAC_TRY(fac_tensor_own(t, err));
+    fac_tensor_touch(t);
     if (data) *data = fac_tensor_memory(t);
     return FAC_OK;
 }

@@ -97,6 +97,7 @@ fac_status fac_tensor_over(const fac_memory_ops *ops, fac_device *device, void *
  * receives the first element in host memory, NULL when it is elsewhere.  The caller has waited for
  * whoever reads the old contents. */
 fac_status fac_tensor_begin_write(fac_tensor *t, void **data, fac_error *err);
+fac_status fac_tensor_own(fac_tensor *t, fac_error *err); /* the first half: no new version yet */
 
 /* A contiguous host tensor of late contents; any type but FAC_TEXT.  It takes late->self, but not
  * when it fails. */

@@ -185,12 +185,69 @@ static void it_is_not_lost(void **state) {
     fac_tensor_free(t);
 }
 
+/* A check waits for kernels that look at indices, and tells once; the cpu has told all before. */
+static void a_check_tells(void **state) {
+    (void)state;
+    OK(fac_device_check(cpu, &err));
+    NEEDS_DEVICE();
+    fac_program *p = program_of(opencl, 0, FAC_I64, NULL);
+    for (int bad = 0; bad < 2; bad++) {
+        fac_tensor *in[2] = { indices(FAC_I64, fac_shape(COUNT), 2, bad ? 9 : 4),
+                              random_tensor(NULL, fac_shape(5, 4), 3) },
+                   *y = NULL;
+        fac_error e = { 0 };
+        OK(fac_device_check(opencl, &err));
+        OK(fac_program_run(p, in, &y, &err));
+        assert_int_equal(fac_device_check(opencl, &e), bad ? FAC_E_ARGUMENT : FAC_OK);
+        if (bad) told(&e, "gather", 9, 5);
+        OK(fac_device_check(opencl, &err));
+        fac_tensor_free(y);
+        for (int j = 0; j < 2; j++) fac_tensor_free(in[j]);
+    }
+    fac_program_free(p);
+}
+
+/* A run that fails before a step wrote over a parameter leaves its version alone, so that whoever
+ * asks can tell: contents that changed have another version. */
+static void a_failed_run_tells_what_it_wrote(void **state) {
+    (void)state;
+    float from[20], to[20];
+    for (int first = 0; first < 2; first++) { /* the update, or the gather */
+        fac_graph *g = fac_graph_new();
+        fac_tensor *w = random_tensor(NULL, fac_shape(5, 4), 7), *y = NULL,
+                   *table = random_tensor(NULL, fac_shape(5, 4), 8),
+                   *bad = indices(FAC_I64, fac_shape(COUNT), 2, 9),
+                   *good = indices(FAC_I64, fac_shape(COUNT), 2, 4);
+        fac_value *i = fac_input(g, "i", FAC_I64, fac_shape(COUNT)), *p = fac_param(g, "w", w),
+                  *next = first ? NULL : fac_exp(p), *rows = fac_gather(fac_const(g, table), i, 0);
+        fac_update(p, next ? next : fac_mul(p, fac_sum(rows, (fac_dims){ 0 }, false)));
+        fac_output(g, "y", rows);
+        fac_program *program;
+        fac_error e = { 0 };
+        OK(fac_program_new(g, cpu, NULL, &program, &err));
+        OK(fac_program_run(program, &good, &y, &err));
+        OK(fac_tensor_read(w, from, sizeof from, &err));
+        const uint64_t version = fac_tensor_version(w);
+        assert_int_equal(fac_program_run(program, &bad, &y, &e), FAC_E_ARGUMENT);
+        OK(fac_tensor_read(w, to, sizeof to, &err));
+        const bool same = !memcmp(from, to, sizeof from);
+        if (first) assert_true(same); /* the update waits for the gather */
+        assert_int_equal(fac_tensor_version(w) == version, same);
+        fac_program_free(program);
+        fac_graph_free(g);
+        fac_tensor *all[] = { w, y, table, bad, good };
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) fac_tensor_free(all[k]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cpu_says_so_at_once),
         cmocka_unit_test(the_first_one_is_told),
         cmocka_unit_test(opencl_says_so_at_the_next_wait),
         cmocka_unit_test(it_is_not_lost),
+        cmocka_unit_test(a_check_tells),
+        cmocka_unit_test(a_failed_run_tells_what_it_wrote),
     };
     return cmocka_run_group_tests_name("indices", tests, open_devices, close_devices);
 }

@@ -15,7 +15,7 @@ import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 FILES = ("device", "memory", "schema", "shapes", "checks", "masks", "grown", "record", "host", "segment_json",
-         "run_plan", "rescue", "flush", "ops", "views", "precision", "attention", "autocast", "embedding_bag")
+         "run_plan", "later", "rescue", "places", "flush", "ops", "views", "precision", "attention", "autocast", "embedding_bag")
 
 
 class BuildError(RuntimeError):

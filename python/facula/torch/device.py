@@ -278,8 +278,9 @@ def load(quiet: bool = False) -> Module:
     torch.ops.load_library(str(library))
     ops = torch.ops.ocl
     ops.set_api(_facula.c_api())
-    ops.set_device_count(len(names))
-    builder = Builder(ops, [_facula.Device(name) for name in names])
+    devices = [_facula.Device(name) for name in names]
+    ops.set_devices([d.address() for d in devices])
+    builder = Builder(ops, devices)
     call = _call_of(builder)
     ops.set_builder(ctypes.cast(call, ctypes.c_void_p).value)
     module = Module(names)

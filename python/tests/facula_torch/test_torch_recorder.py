@@ -122,10 +122,12 @@ def test_writes_to_what_is_kept_count():
 # ---- what a program keeps, and somebody else replaces ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at", range(min(torch.ocl.device_count(), 2)))
+@pytest.mark.parametrize("at", [0, 1])
 @pytest.mark.parametrize("n", [4, 64, 4000])
 def test_a_leaf_that_was_replaced_is_not_taken_from_before(n, at):
     """A later tensor may have the address of the one that is kept, so addresses tell nothing."""
+    if at >= torch.ocl.device_count():
+        pytest.skip("there is one device")
     for k in (1, 2, 3, 4) * 12:
         torch.ocl.empty_cache()
         x = torch.ones(n, device=f"{D}:{at}")
@@ -276,38 +278,6 @@ def test_out_of_memory_leaves_the_device_usable():
         assert (x + 1).sum().item() == 128 and w.tolist() == [2.0] * 8
     del huge
     assert (torch.zeros(1 << 20, device=D) + 1).sum().item() == 1 << 20 and torch.ocl.stats()["pending"] == 0
-
-
-REFUSE = {
-    "an index": (lambda x: x.index_select(0, torch.tensor([9], device=D)), "index 9 is out of range"),
-    "a value of a mask": (lambda x: x.clone().index_put_((x > 1,), torch.ones(3, device=D)), "shape mismatch"),
-    "on the host": (lambda x: x.long().softmax(0), "not implemented for 'Long'"),
-}
-
-
-@pytest.mark.parametrize("earlier", [False, True], ids=["at once", "after a call of the host"])
-@pytest.mark.parametrize("name", REFUSE)
-def test_a_call_that_refuses_its_data_fails_alone(name, earlier):
-    call, text = REFUSE[name]
-    x, w = torch.arange(4.0, device=D), torch.full((4,), 2.0, device=D)
-    (x + w).cpu()
-    w.add_(1)
-    before = x * 5
-    if earlier:
-        before = torch.igamma(before + 1, w) * 0 + before       # torch's kernel
-    bad = call(x)
-    after, on, new = before + w, bad + 1, torch.zeros(3, device=D)
-    new.copy_(after[:3])
-    w.mul_(2)
-    x.add_(bad.sum())
-    with pytest.raises((RuntimeError, IndexError), match=text):
-        bad.cpu()
-    assert before.tolist() == [0, 5, 10, 15] and after.tolist() == [3, 8, 13, 18] and new.tolist() == [3, 8, 13]
-    assert w.tolist() == [6.0] * 4 and x.tolist() == [0, 1, 2, 3]
-    for lost in (bad, on):
-        with pytest.raises(RuntimeError, match="were lost"):
-            lost.cpu()
-    assert (x + w).tolist() == [6, 7, 8, 9]
 
 
 @pytest.mark.skipif(os.environ.get("FACULA_ALL") != "1", reason="half a minute: FACULA_ALL=1")

@@ -18,10 +18,16 @@ using c10::DeviceType;
 using c10::Stream;
 
 static std::atomic<int> devices_{1};
+static fac_device* opened_[16];
 static thread_local int current_ = 0;
 int device_count() { return devices_; }
 int current_device() { return current_; }
-void set_device_count(int n) { devices_ = n; }
+fac_device* device_at(int n) { return opened_[n]; }
+void set_devices(const std::vector<int64_t>& at) {
+  TORCH_CHECK(at.size() <= std::size(opened_), "ocl: ", at.size(), " devices, at most ", std::size(opened_), " are possible");
+  for (size_t i = 0; i < at.size(); i++) opened_[i] = (fac_device*)at[i];
+  devices_ = (int)at.size();
+}
 void set_current_device(int n) { current_ = n; }
 static Device here(int i) { return Device(DeviceType::PrivateUse1, (DeviceIndex)i); }
 
@@ -118,10 +124,10 @@ c10::intrusive_ptr<c10::TensorImpl> Gen::get_state() const {
 }
 const at::Generator& default_generator(DeviceIndex i) {
   static std::mutex mu;
-  static at::Generator g[16];
+  static at::Generator g[std::size(opened_)];
   std::lock_guard<std::mutex> l(mu);
   size_t k = i < 0 ? (size_t)current_ : (size_t)i;
-  TORCH_CHECK(k < 16, "ocl: no device ", k);
+  TORCH_CHECK(k < std::size(g), "ocl: no device ", k);
   if (!g[k].defined()) g[k] = at::make_generator<Gen>((DeviceIndex)k);
   return g[k];
 }
@@ -165,7 +171,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
     State* s = state_new(n, old ? old->device : current_);
     if (old) settle(old);
     if (old && old->bytes && (old->block || old->segment == rec().segment)) {
-      flush("resize");
+      flush(true);
       memcpy(state_memory(s), state_memory(old), std::min(n, old->bytes));
       state_wrote(s);
     }
@@ -211,9 +217,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void block(void*, const Stream&) const override {}
   bool queryEvent(void*) const override { return true; }
   bool queryStream(const Stream&) const override { return true; }
-  void synchronizeStream(const Stream&) const override { flush("stream"); }
-  void synchronizeEvent(void*) const override { flush("event"); }
-  void synchronizeDevice(const DeviceIndex) const override { flush("device"); }
+  void synchronizeStream(const Stream&) const override { flush(true); }
+  void synchronizeEvent(void*) const override { flush(true); }
+  void synchronizeDevice(const DeviceIndex) const override { flush(true); }
   void recordDataPtrOnStream(const c10::DataPtr&, const Stream&) const override {}
 };
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);

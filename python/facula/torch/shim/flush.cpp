@@ -2,11 +2,15 @@
 // its calls into graphs by the aten table.  What comes back is a list of parts: programs, and calls
 // that torch's CPU kernels compute.
 #include "flush.h"
-#include "segment.h"
+#include "places.h"
 #include <algorithm>
 #include <chrono>
 
 namespace ocl {
+struct Entry {
+  std::vector<uint8_t> fixed;                       // numbers that a row needs as constants
+  std::vector<Variant> variants;
+};
 static std::unordered_map<uint64_t, Entry> entries;
 static Builder builder_ = nullptr;
 static std::vector<int64_t> answer_;
@@ -22,7 +26,7 @@ std::vector<int64_t> retired() {
   out.swap(retired_);
   return out;
 }
-static void retire(const Plan& p) {
+void retire(const Plan& p) {
   if (p.id) retired_.push_back(p.id);
 }
 static void retire(const Variant& v) {
@@ -93,80 +97,6 @@ static Plan build(const Run& run, const std::vector<uint8_t>& varying, std::vect
 }
 
 // ---- which program runs
-
-// A leaf that came unchanged through two runs, or that each run writes, is kept by a program of its own: the
-// device has it then, and what is computed of such leaves alone is computed once.  Single numbers stay inputs.
-static constexpr size_t kLeastKept = 16;
-static bool has_port(const Plan& plan, uint32_t slot, bool out) {
-  for (auto& p : plan.parts)
-    for (auto& port : out ? p.out : p.in)
-      if (!port.kind && port.index == slot) return true;
-  return false;
-}
-static std::vector<uint32_t> leaves_of(const Run& run, const Plan& plain) {
-  std::vector<uint32_t> leaves;
-  for (uint32_t k = 0; plain.parts.size() == 1 && k < run.states.size(); k++)
-    if (run.states[k]->alive && run.states[k]->bytes >= kLeastKept && has_port(plain, k, false)) leaves.push_back(k);
-  return leaves;
-}
-
-// The place of this run: one that has half of its leaves at least, or a new one.  What was made after the first run does
-// not count: those are results of other segments, other ones each time.
-static constexpr size_t kPlaces = 64;
-static Place& place_of(const Run& run, Variant& v) {
-  Place *best = nullptr, *oldest = nullptr;
-  size_t most = 0, all = 0;
-  for (uint32_t k : v.leaves) all += run.states[k]->uid < v.born;
-  for (auto& p : v.places) {
-    size_t same = 0;
-    for (uint32_t k : v.leaves) same += run.states[k]->uid < v.born && p.seen[k].uid == run.states[k]->uid;
-    if (2 * same >= all && (!best || same > most)) { most = same; best = &p; }
-    if (!oldest || p.used < oldest->used) oldest = &p;
-  }
-  if (!best && v.places.size() < kPlaces) best = &v.places.emplace_back();
-  else if (!best) {
-    retire(oldest->bound);
-    *oldest = {};
-    best = oldest;
-  }
-  best->seen.resize(run.states.size());
-  best->used = rec().flushes;
-  return *best;
-}
-
-static std::vector<uint32_t> stable(const Run& run, const Variant& v, Place& p) {
-  std::vector<uint32_t> bind;
-  if (p.binds >= 4) return bind;
-  bool settled = true;
-  for (uint32_t k : v.leaves) {
-    State* s = run.states[k];
-    Seen& was = p.seen[k];
-    was.same = was.uid == s->uid ? was.same + 1 : 0;
-    was.still = was.same && was.writes == s->writes ? was.still + 1 : 0;
-    was.uid = s->uid;
-    bool writes = has_port(v.plain, k, true);
-    if (writes ? was.same >= 2 : was.still >= 2) bind.push_back(k);
-    else if (was.same == 1) settled = false;
-  }
-  if (!settled) bind.clear();
-  return bind;
-}
-static bool still_held(const Run& run, const Place& place) {
-  if (place.bound.parts.empty()) return false;
-  size_t k = 0;
-  for (auto& p : place.bound.parts)
-    for (auto& [slot, writes] : p.bound) {
-      if (k >= place.held.size() || place.held[k] != run.states[slot]->tensor_uid) return false;
-      k++;
-    }
-  return true;
-}
-static void hold(const Run& run, Place& place) {
-  place.held.clear();
-  for (auto& p : place.bound.parts)
-    for (auto& [slot, writes] : p.bound) place.held.push_back(run.states[slot]->tensor_uid);
-}
-
 static Variant& variant_of(Run& run, Entry& e) {
   if (e.fixed.empty()) e.fixed.resize(run.numbers.size());
   std::vector<uint8_t> varying(run.numbers.size());
@@ -241,11 +171,10 @@ static void compute(Run& run, uint64_t key) {
   for (uint32_t k : v.leaves) place.seen[k].writes = run.states[k]->writes;
 }
 
-void flush(const char*) {
+static void flush_calls(bool read) {
   auto& R = rec();
-  std::lock_guard<std::recursive_mutex> g(R.mu);
-  if (R.calls.empty()) return;
   Run run;
+  run.read = read;
   run.calls.swap(R.calls);
   run.states.swap(R.states);
   for (State* s : run.states) s->refs++;
@@ -268,5 +197,10 @@ void flush(const char*) {
       for (auto& c : run.calls) lose(c);
     throw;
   }
+}
+void flush(bool read) {
+  std::lock_guard<std::recursive_mutex> g(rec().mu);
+  if (!rec().calls.empty()) flush_calls(read);
+  if (read) check_earlier();
 }
 }  // namespace ocl

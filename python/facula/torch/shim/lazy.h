@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include "facula/device.h"
 #include "facula/program.h"
 
 namespace ocl {
@@ -26,6 +27,8 @@ struct Api {
   void (*touch)(fac_tensor*);
   fac_status (*run)(fac_program*, fac_tensor* const*, fac_tensor**, fac_error*);
   void (*discard)(fac_tensor*);
+  fac_status (*check)(fac_device*, fac_error*);
+  uint64_t (*version)(const fac_tensor*);
 };
 const Api& api();
 
@@ -58,7 +61,8 @@ struct State {
   bool known = true;              // the host has its contents, unless the open segment writes them
   std::shared_ptr<Grown> grown;   // it is an unread cat: see grown.cpp
   int8_t chained = 0;             // 1: it is a cat and may grow; -1: it grew, and was read
-  bool lost = false;              // what should have made its first contents failed
+  bool lost = false;              // what should have made its contents failed
+  std::atomic<bool> unasked{false};   // whether that failed is not known yet: see later.cpp
   std::atomic<int> refs{1};       // of the storage, and one of each recorded use
   std::atomic<bool> alive{true};  // the storage exists: contents survive a flush
 };
@@ -70,6 +74,7 @@ void state_wrote(State*);                       // the host wrote to them
 fac_tensor* state_tensor(State*, fac_dtype);    // borrowed
 fac_tensor* lent(Block*, fac_dtype);            // a flat tensor over a block
 void state_set(State*, fac_tensor*, fac_dtype); // the state owns it and frees the one before
+void state_lose(State*);                        // it has no contents any more
 
 // A tensor argument as recorded: no at::Tensor is kept, so that liveness stays visible.
 struct Ref {
@@ -138,7 +143,10 @@ struct Recorder {
   std::unordered_map<std::string, uint64_t> fallbacks, native;
 };
 Recorder& rec();
-void flush(const char* why);
+void flush(bool read);                              // the open segment ends; will it be read?
+void check_earlier();                               // what ended before a read: see later.cpp
+void not_asked(State*);                             // such a segment wrote it
+void forget_unasked(State*);
 void record(const OpInfo&, Stack*);
 void check(const OpInfo&, const c10::IValue* arguments);
 void check_places(const Call&);                     // one device
@@ -153,6 +161,7 @@ at::Tensor make(c10::ScalarType, c10::IntArrayRef sizes, c10::IntArrayRef stride
 at::Tensor make_with_state(State*, const Ref&);
 c10::Allocator* allocator();
 int device_count();
+fac_device* device_at(int);
 int current_device();
 void count_fallback(const std::string& op, const char* why);
 std::pair<uint64_t, uint64_t> generator_next(const std::optional<at::Generator>&, int device);

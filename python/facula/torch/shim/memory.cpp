@@ -105,6 +105,7 @@ State* state_new(size_t n, int device) {
 }
 void state_drop(State* s) {
   if (--s->refs) return;
+  if (s->unasked) forget_unasked(s);
   if (s->tensor) api().discard(s->tensor);          // the block is of this state alone
   if (s->block) block_drop(s->block);
   {
@@ -127,12 +128,18 @@ void* state_memory(State* s) {
     s->block = block_new(s->bytes);
     memset(s->block->p, 0, s->bytes);
   }
-  if (s->tensor) TORCH_CHECK(api().data(s->tensor), "ocl: the device failed to give its contents");
+  if (s->tensor && !api().data(s->tensor)) {
+    check_earlier();
+    fac_error err;
+    const bool told = api().check(device_at(s->device), &err);
+    TORCH_CHECK(false, "ocl: the device failed to give its contents", told ? ": " : "", told ? err.text : "");
+  }
   return s->block->p;
 }
 void state_wrote(State* s) {
   s->writes++;
   s->known = true;
+  s->lost = false;
   if (s->tensor) api().touch(s->tensor);
 }
 static size_t width(fac_dtype t) {
@@ -159,6 +166,14 @@ void state_set(State* s, fac_tensor* t, fac_dtype dtype) {
   s->tensor = t;
   s->tensor_uid = uids_++;
   s->dtype = dtype;
+}
+void state_lose(State* s) {
+  if (s->tensor) api().discard(s->tensor);
+  if (s->block) block_drop(s->block);
+  s->tensor = nullptr;
+  s->tensor_uid = 0;
+  s->block = nullptr;
+  s->lost = true;
 }
 fac_tensor* state_tensor(State* s, fac_dtype dtype) {
   if (s->tensor && s->dtype == dtype) return s->tensor;

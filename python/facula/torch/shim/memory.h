@@ -9,6 +9,6 @@ void memory_trim();                 // gives back what is kept for later
 void memory_reset_peak();
 c10::DataPtr data_of(State*);       // device.cpp
 State* state_in(const c10::StorageImpl&);
-void set_device_count(int n);
+void set_devices(const std::vector<int64_t>& addresses);
 void set_current_device(int n);
 }  // namespace ocl

@@ -25,7 +25,8 @@ static bool direct(const at::Tensor& self, const at::Tensor& dst) {
 // Nothing else has to be computed for it than what makes it.
 static void read_by_host(State* s) {
   settle(s);
-  if (s->written == rec().segment) flush("read");
+  if (s->written == rec().segment) flush(true);
+  else check_earlier();
   s->known = true;
 }
 static bool is_same(const at::Tensor& a, const at::Tensor& b) {
@@ -61,7 +62,7 @@ static at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool 
     }
     std::lock_guard<std::recursive_mutex> g(R.mu);
     if (other) settle(state_of(self));
-    if (other) flush("another device");
+    if (other) flush(true);
     if ((size_t)dst.numel() * dst.itemsize() == to->bytes) to->lost = false;
     Below b;
     host_of(ref_of(dst)).copy_(host_of(ref_of(self)));
@@ -196,14 +197,14 @@ static std::vector<int64_t> memory() {
   return {(int64_t)m.now, (int64_t)m.peak, (int64_t)m.kept, (int64_t)m.states};
 }
 TORCH_LIBRARY(ocl, m) {
-  m.def("flush", [] { flush("synchronize"); });
+  m.def("flush", [] { flush(true); });
   m.def("register_all", &register_all);
   m.def("set_api", [](int64_t at) { set_api((const void*)at); });
   m.def("set_builder", [](int64_t at) { set_builder((Builder)at); });
   m.def("answer", [](std::vector<int64_t> code) { set_answer(std::move(code)); });
   m.def("retired", &retired);
   m.def("failure", [](std::string why) { set_failure(std::move(why)); });
-  m.def("set_device_count", [](int64_t n) { set_device_count((int)n); });
+  m.def("set_devices", [](std::vector<int64_t> at) { set_devices(at); });
   m.def("set_device", [](int64_t n) { set_current_device((int)n); });
   m.def("current_device", []() -> int64_t { return current_device(); });
   m.def("forget_plans", &forget_plans);

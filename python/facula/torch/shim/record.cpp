@@ -129,13 +129,13 @@ static void append(Recorder& R, Call&& c) {
   for (uint64_t i = 0; i < 8; i++) w = mix(w, R.last[(R.recorded + i) & 7]);
   R.calls.push_back(std::move(c));
   const size_t n = R.calls.size();
-  if (R.each) flush("each call");
-  else if (n >= R.most || (n >= R.most / 4 && w % 256 == 0) || (R.ahead && n >= R.ahead && w % 4 == 0)) flush("length");
+  if (R.each) flush(true);
+  else if (n >= R.most || (n >= R.most / 4 && w % 256 == 0) || (R.ahead && n >= R.ahead && w % 4 == 0)) flush(false);
 }
 
 static void turn_to(Recorder& R, int device) {
   if (R.device == device) return;
-  flush("another device");
+  flush(false);
   R.device = device;
 }
 void append_copy(const Ref& to, const Ref& from) {
@@ -313,7 +313,7 @@ void record(const OpInfo& I, Stack* stack) {
     }
   auto run_now = [&](const char* why) {
     std::lock_guard<std::recursive_mutex> g(R.mu);
-    flush(I.name.c_str());
+    flush(true);
     count_fallback(I.name, why);
     const Stack held(stack->end() - n, stack->end());       // nothing else may hold its arguments
     stack->erase(stack->end() - n, stack->end());
@@ -389,7 +389,7 @@ void record(const OpInfo& I, Stack* stack) {
     turn_to(R, c.device);
     if (I.product) {
       const int now = precision_now();
-      if (R.precision != PRECISION_OPEN && R.precision != now) flush("another precision");
+      if (R.precision != PRECISION_OPEN && R.precision != now) flush(false);
       R.precision = now;
     }
     if (!c.in.empty() && c.in[0].s && c.in[0].s->chained < 0) chained = -1;

@@ -12,17 +12,17 @@ static const char* const kSentences[] = {"Number of elements of source < number 
                                          "shape mismatch: the values that are written have other sizes than what the mask picks"};
 static constexpr long long kCount = sizeof kSentences / sizeof *kSentences;
 
-[[noreturn]] static void failed(Run& run, const fac_error& err) {
+void tell(const fac_error& err, bool* refused) {
   const char* at = strstr(err.text, ": index ");
   long long index = 0, low = 0;
   if (!at || sscanf(at, ": index %lld is out of range (%lld", &index, &low) != 2) TORCH_CHECK(false, "ocl: ", err.text);
-  run.refused = true;
+  if (refused) *refused = true;
   if (index <= kSentence && kSentence - index < kCount) TORCH_CHECK(false, kSentences[kSentence - index]);
   std::string text(err.text, at - err.text);
   if (index < kRefused / 2) text += ": index " + std::to_string(index - kRefused) + " is out of range";
   else text = err.text;
   // as torch's: these are RuntimeErrors
-  const bool elements = text.rfind("gather_elements", 0) == 0 || text.rfind("scatter_elements", 0) == 0;
+  const bool elements = text.find("gather_elements") != text.npos || text.find("scatter_elements") != text.npos;
   TORCH_CHECK(!elements, "ocl: ", text);
   TORCH_CHECK_INDEX(false, "ocl: ", text);
 }
@@ -67,7 +67,17 @@ static fac_tensor* number_tensor(const Num& n, fac_dtype t, Held& held) {
   return held.keep(made);
 }
 
-static void run_program(Run& run, const Part& p) {
+// What a run that failed may have written over has no contents any more.
+static void lose_bound(Run& run, const Part& p, const std::vector<uint64_t>* versions) {
+  size_t k = 0;
+  for (auto& [slot, writes] : p.bound) {
+    State* s = run.states[slot];
+    if (writes && (!versions || api().version(s->tensor) != (*versions)[k])) state_lose(s);
+    k++;
+  }
+}
+
+static void run_program(Run& run, const Part& p, bool last) {
   Held held;
   std::vector<fac_tensor*> in, out;
   std::vector<std::pair<Block*, fac_tensor*>> fresh;
@@ -87,21 +97,36 @@ static void run_program(Run& run, const Part& p) {
     out.push_back(seen_as(fresh.back().second, port, held));
   }
   fac_error err;
-  if (api().run(p.program, in.data(), out.data(), &err)) failed(run, err);
+  std::vector<uint64_t> versions;                   // of what it keeps
+  for (auto& [slot, writes] : p.bound) versions.push_back(api().version(run.states[slot]->tensor));
+  if (api().run(p.program, in.data(), out.data(), &err)) {
+    lose_bound(run, p, &versions);
+    tell(err, &run.refused);
+  }
+  const bool asks = run.read || !last;              // a call of the host reads, too
+  bool earlier;
+  if (asks && !ask(run.device, &earlier, &err)) {
+    lose_bound(run, p, nullptr);
+    tell(err, earlier ? nullptr : &run.refused);
+  }
   for (size_t k = 0; k < p.out.size(); k++) {
     State* s = run.states[p.out[k].index];
     state_set(s, fresh[k].second, p.out[k].dtype);
     if (s->block) block_drop(s->block);
     s->block = fresh[k].first;
     s->writes++;
+    s->lost = false;
+    if (!asks) not_asked(s);
   }
   fresh.clear();
-  for (auto& [slot, writes] : p.bound)
+  for (auto& [slot, writes] : p.bound) {
     if (writes) run.states[slot]->writes++;
+    if (writes && !asks) not_asked(run.states[slot]);
+  }
 }
 void run_plan(Run& run, const Plan& plan) {
   for (auto& p : plan.parts) {
-    if (!p.host) { run_program(run, p); continue; }
+    if (!p.host) { run_program(run, p, &p == &plan.parts.back()); continue; }
     auto& c = run.calls[p.call];
     Stack st;
     run.next = p.call;

@@ -29,31 +29,9 @@ struct Part {
   std::vector<Port> in, out;
   std::vector<std::pair<uint32_t, bool>> bound;     // slots the program keeps; does it write them?
 };
-struct Seen { uint64_t uid = 0, writes = 0; int same = 0, still = 0; };
 struct Plan {
   int64_t id = 0;
   std::vector<Part> parts;
-};
-// What equal calls were made on.  The blocks of a transformer are equal segments on other
-// parameters: each has a program that keeps its own.
-struct Place {
-  std::vector<Seen> seen;                           // by slot
-  Plan bound;
-  std::vector<uint64_t> held;                       // the tensors of bound slots
-  int binds = 0;
-  uint64_t used = 0;                                // the flush that used it last
-};
-struct Variant {
-  std::vector<Num> values;
-  std::vector<uint8_t> varying;
-  Plan plain;
-  std::vector<uint32_t> leaves;                     // slots `plain` reads and programs may keep
-  std::vector<Place> places;
-  uint64_t born = 0;                                // states below this uid were there before
-};
-struct Entry {
-  std::vector<uint8_t> fixed;                       // numbers that a row needs as constants
-  std::vector<Variant> variants;
 };
 
 struct Run {                                        // a segment that is being computed
@@ -62,6 +40,7 @@ struct Run {                                        // a segment that is being c
   std::vector<Num> numbers;
   int device = 0;
   const char* precision = "default";
+  bool read = false;                                // it ends because results are about to be read
   size_t next = 0;                                  // first call of the part being computed
   bool refused = false;                             // a call refused its data
   ~Run() {                                          // the next segment records into the same memory
@@ -79,6 +58,10 @@ std::string json(const Run& run, const std::vector<uint8_t>& varying,
                  const std::vector<uint8_t>& fixed, const Plan* bind_to,
                  const std::vector<uint32_t>& bind);
 void run_plan(Run& run, const Plan& plan);
+// Throws as torch would; was it a call that refused its data?
+[[noreturn]] void tell(const fac_error& err, bool* refused);
+// false: some data was wrong, that of a segment before this one if there are `earlier` ones.
+bool ask(int device, bool* earlier, fac_error* err);
 void rescue(Run& run);                              // what does not depend on what failed
 void lose(const Call&);                             // what it should have made
 }  // namespace ocl

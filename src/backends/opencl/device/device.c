@@ -97,6 +97,11 @@ static fac_status sync(fac_device *d, fac_error *err) {
     return fac_cl_hear(o, err);
 }
 
+static fac_status check_data(fac_device *d, fac_error *err) {
+    FAC_TRY(fac_cl_alive(fac_opencl_of(d), err));
+    return fac_cl_hear(fac_opencl_of(d), err);
+}
+
 static fac_status settle(fac_device *d, fac_error *err) {
     return fac_cl_builds_settle(fac_opencl_of(d), err);
 }
@@ -351,6 +356,7 @@ const fac_backend fac_backend_opencl = {
     .step = step,
     .reserved = reserved,
     .trim = trim,
+    .check = check_data,
     .facts = fac_cl_facts,
     .paths = fac_cl_tell_paths,
     .peaks = fac_cl_peaks,
