@@ -123,8 +123,8 @@ fac_graph *fac_pass_low_bits(const fac_graph *g, fac_price *price, void *self);
  * rounding. */
 fac_graph *fac_pass_bits_between(const fac_graph *g, fac_accept *accept, void *self);
 
-/* Convolutions of three dims become sums of such of two, where price(self, node) says that these
- * take less time.  Changes rounding. */
+/* Convolutions of three dims become such of two, one or a sum, where price(self, node) says that
+ * these take less time.  Changes rounding. */
 fac_graph *fac_pass_conv_depths(const fac_graph *g, fac_price *price, void *self);
 
 /* 1 x 1, depthwise and again 1 x 1 convolution after each other, with what is between them and a

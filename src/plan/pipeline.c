@@ -137,7 +137,7 @@ static const pass passes[] = {
     { "recompute", UNFUSED | RECOMPUTES, .does = "forward values are made again instead of kept" },
     { "batch_norm", .plain = fac_pass_batch_norm, .does = "norms of inference go into weights" },
     { "conv_depths", ANY_SOLVER, .prices = fac_pass_conv_depths,
-      .does = "convolutions of three dims become sums of such of two" },
+      .does = "convolutions of three dims become such of two" },
     { "patch_products", ANY_SOLVER, .prices = fac_pass_patch_products,
       .does = "gradients by weights of patches become products" },
     { "fold", .folds = fac_pass_fold, .does = "constants are computed" },

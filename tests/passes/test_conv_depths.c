@@ -1,10 +1,11 @@
-/* Convolutions of three dims as sums of such of two: the same as the reference kernels, for
- * strides, dilations, groups, uneven padding, several images and kernels of one place in depth. */
+/* Convolutions of three dims as such of two, all at once or summed: the same as the reference
+ * kernels, for strides, dilations, groups, uneven padding, several images and kernels of one place
+ * in depth. */
 #include "problem_check.h"
 
 static const struct {
     const char *problem;
-    bool becomes; /* sums of convolutions of two dims for certain; else where that is faster */
+    bool becomes; /* convolutions of two dims for certain; else where that is faster */
 } all[] = {
     { "conv3d(f32[1,16,5,15,13], f32[32,16,3,3,3], f32[32]) pad=1,1,1,1,1,1", true },
     { "conv3d(f32[2,16,7,17,16], f32[24,16,3,3,3]) pad=2,1,1,0,1,1 stride=2,1,1", false },
@@ -12,6 +13,11 @@ static const struct {
     { "conv3d(f32[3,16,4,19,15], f32[16,16,1,3,3], f32[16]) pad=0,1,1,0,1,1", true },
     { "conv3d(f32[1,16,6,16,16], f32[16,16,3,3,3]) stride=3,2,2 auto_pad=same_upper", false },
     { "conv3d(f32[1,16,3,14,14], f32[16,16,5,3,3], f32[16]) pad=4,1,1,3,1,1", true },
+    { "conv3d(f32[1,3,9,28,28], f32[16,3,3,3,3], f32[16]) pad=1,1,1,1,1,1", true },
+    { "conv3d(f32[2,2,11,20,19], f32[24,2,4,3,3]) pad=1,0,1,4,1,1 stride=2,1,1 dilation=2,1,1",
+      false },
+    { "conv3d(f32[1,1,20,16,16], f32[16,1,17,3,3], f32[16]) pad=2,1,1,2,1,1", false },
+    { "conv3d(f32[1,4,8,12,12], f32[32,2,3,3,3]) groups=2 pad=1,1,1,1,1,1", false },
     { "conv3d(f64[1,4,3,5,5], f64[4,4,3,3,3]) pad=1,1,1,1,1,1", false },
 };
 
