@@ -13,10 +13,10 @@
 static uint64_t seed, drawn;
 static int draw(int below) { return (int)(fac_random_bits(seed, 0, drawn++) % (uint64_t)below); }
 
-enum { FEATURES = 5, NODES = 400 };
+enum { FEATURES = 5, NODES = 30000, TREES = 700 };
 static fac_tree_node nodes[NODES + 64]; /* what is left when growing ends: leaves */
 static fac_tree_weight votes[2 * NODES + 128];
-static int64_t roots[64];
+static int64_t roots[TREES];
 static fac_trees forest;
 
 static double half(int from, int to) { return (from + draw(to - from + 1)) / 2.0; }
@@ -156,6 +156,15 @@ static void trees_say_what_a_walk_says(void **state) {
         plant(1 + draw(40), draw(7), 1 + draw(8), draw(2));
         run_forest(draw(2) ? FAC_F32 : FAC_F64, rows[draw(7)], "ref");
         run_forest(FAC_F32, rows[draw(7)], "tree_ensemble");
+    }
+}
+
+/* Rows that are fewer than threads: these share the trees. */
+static void many_trees_of_few_rows(void **state) {
+    (void)state;
+    for (int k = 0; k < 6; k++) {
+        plant(TREES - draw(40), 4, 1 + draw(8), k % 2);
+        run_forest(FAC_F32, 1 + k % 3, "tree_ensemble");
     }
 }
 
@@ -324,11 +333,11 @@ static void one_score_of_two_classes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(one_score_of_two_classes),
-                                        cmocka_unit_test(trees_say_what_a_walk_says),
-                                        cmocka_unit_test(false_trees_are_refused),
-                                        cmocka_unit_test(false_tables_are_told),
-                                        cmocka_unit_test(keys_that_are_missing_are_told) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_score_of_two_classes), cmocka_unit_test(trees_say_what_a_walk_says),
+        cmocka_unit_test(many_trees_of_few_rows),   cmocka_unit_test(false_trees_are_refused),
+        cmocka_unit_test(false_tables_are_told),    cmocka_unit_test(keys_that_are_missing_are_told)
+    };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
