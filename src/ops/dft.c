@@ -242,7 +242,9 @@ static const fac_onnx onnx[] = { { "", "DFT", 17, 0, names, load, 0 }, { 0 } };
 static bool save(const fac_onnx_writer *w, const fac_node *n) {
     const attrs *a = n->attrs;
     const int axis = axis_of(n);
+    const fac_dims *x = &n->in[0]->type.dims;
     if (w->opset < 17 || (w->opset < 20 && axis < 0)) return false;
+    if (a->onesided && !a->inverse && x->d[x->n - 1] == 2) return false; /* of real signals alone */
     const char *ins[] = { fac_onnx_name(w, n->in[0]),
                           n->in[LENGTH] ? fac_onnx_ranked(w, n->in[LENGTH], 0) : NULL,
                           n->in[AXIS] ? fac_onnx_ranked(w, n->in[AXIS], 0) : NULL };
@@ -261,10 +263,10 @@ static const fac_case cases[] = {
     { "dft(f32[2,5,2]) inverse onesided", -1, 1, 1e-5 },
     { "dft(f64[5,3,2], i64{7}, i64{0}) inverse onesided", -1, 1, 1e-12 },
     { "dft(f16[2,4,1])", -1, 1, 4e-3 },
-    { "dft(f32[2,144,1])", -1, 1, 2e-5 },
+    { "dft(f32[2,256,1])", -1, 1, 2e-5 },
     { "dft(f32[130,2,2], -, i64{0}) inverse", -1, 1, 1e-5 },
     { "dft(f32[3,521,2], -, i64{1}) onesided", -1, 1, 4e-5 },
-    { "dft(f64[2,80,2], i64{150}, i64{1}) inverse onesided", -1, 1, 1e-12 },
+    { "dft(f64[2,76,2], i64{150}, i64{1}) inverse onesided", -1, 1, 1e-12 },
     { "dft(f64[1,550,1], i64{547}, i64{1})", -1, 1, 1e-11 },
     { "dft(f16[2,256,1]) onesided", -1, 1, 4e-2 },
     { "dft(f32[0,4,1])", 0, 0, 0 },
