@@ -16,7 +16,7 @@ def beside(function, *arrays, atol=1e-5):
         xs = [package.tensor(a, requires_grad=a.dtype.kind == "f") if isinstance(a, np.ndarray) else a for a in arrays]
         y = function(package, *xs)
         # a weight for each element, so that none cancels another
-        weight = package.tensor(np.cos(np.arange(max(1, int(np.prod(y.shape))), dtype="f4")).reshape(tuple(y.shape)))
+        weight = package.tensor(np.cos(np.arange(int(np.prod(y.shape)), dtype="f4")).reshape(tuple(y.shape)))
         finite = package.where(package.isfinite(y), y, package.zeros_like(y.detach()))
         (finite * weight).sum().backward()
         both.append((y.detach().numpy(), [x.grad.numpy() for x in xs if isinstance(getattr(x, "grad", None), (torch.Tensor, fac.Tensor))]))
@@ -173,6 +173,38 @@ def test_norms_of_windows(rng, n, p):
 @pytest.mark.parametrize("name", ["AdaptiveAvgPool3d", "AdaptiveMaxPool3d"])
 def test_adaptive_pools_over_three_dims(rng, name, size):
     beside(lambda package, x: getattr(package.nn, name)(size)(x), floats(rng, 2, 3, 6, 5, 7))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, (4, 2), (None, 3), (6, 5), (3, 5), (1, 4)])
+def test_adaptive_pools(rng, size):
+    """Windows that share elements or not; of equal maxima the first one has the gradient, and its place in the plane."""
+    tied = rng.integers(0, 3, (2, 3, 6, 5)).astype("f4")
+    line = size if isinstance(size, int) else size[0]
+    for x in (floats(rng, 2, 3, 6, 5), tied, tied[0]):
+        beside(lambda package, x: package.nn.functional.adaptive_max_pool2d(x, size), x)
+        beside(lambda package, x: package.nn.functional.adaptive_avg_pool2d(x, size), x)
+        y, at = nn.AdaptiveMaxPool2d(size, return_indices=True)(fac.tensor(x))
+        z, places = torch.nn.AdaptiveMaxPool2d(size, return_indices=True)(torch.tensor(x))
+        np.testing.assert_array_equal(y.numpy(), z.numpy())
+        np.testing.assert_array_equal(at.numpy(), places.numpy())
+    if line is not None:
+        beside(lambda package, x: package.nn.functional.adaptive_max_pool1d(x, line), tied[0])
+        _, at = F.adaptive_max_pool1d(fac.tensor(tied[0]), line, True)
+        np.testing.assert_array_equal(at.numpy(), torch.nn.functional.adaptive_max_pool1d(torch.tensor(tied[0]), line, True)[1].numpy())
+
+
+def test_adaptive_pools_refuse(rng):
+    assert F.adaptive_max_pool2d(fac.ones(1, 2, 3, 4), 0).shape == F.adaptive_avg_pool2d(fac.ones(1, 2, 3, 4), 0).shape == (1, 2, 0, 0)
+    for call in (lambda: F.adaptive_avg_pool2d(fac.ones(4), 2), lambda: F.adaptive_max_pool2d(fac.ones(1, 2, 3, 4, 5), 2), lambda: F.adaptive_avg_pool1d(fac.ones(1, 2, 0), 2),
+                 lambda: F.adaptive_max_pool2d(fac.ones(2, 3, 4), (1, 2, 3)), lambda: F.adaptive_avg_pool2d(fac.ones(1, 2, 3, 4), -1)):
+        with pytest.raises(ValueError, match="adaptive_"):
+            call()
+
+
+def test_pools_take_their_options_in_order(rng):
+    x = floats(rng, 2, 3, 9, 8)
+    beside(lambda package, x: package.nn.MaxPool2d(3, 2, 1, 2, True, True)(x)[0], x)
+    beside(lambda package, x: package.nn.AvgPool2d(3, 2, 1, True, False)(x), x)
 
 
 def test_slopes_by_chance(rng):

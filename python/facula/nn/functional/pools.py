@@ -54,48 +54,78 @@ max_pool1d, max_pool2d, max_pool3d = _max_pool(1), _max_pool(2), _max_pool(3)
 avg_pool1d, avg_pool2d, avg_pool3d = _avg_pool(1), _avg_pool(2), _avg_pool(3)
 
 
-def _adaptive(n: int, x: Tensor, output_size: Any, largest: bool) -> Tensor:
+def _windows(name: str, n: int, x: Tensor, output_size: Any) -> list[tuple[int, list[slice]]]:
+    """The last n dims, each with the windows that give so many outputs; None: as many as there are elements."""
     sizes = [output_size] * n if output_size is None or isinstance(output_size, int) else list(output_size)
-    full: list[int] = [x.shape[x.ndim - n + i] if s is None else int(s) for i, s in enumerate(sizes)]
-    if all(s == 1 for s in full):
-        dims = list(range(x.ndim - n, x.ndim))
-        return T.amax(x, dims, True) if largest else T.mean(x, dims, True)
-    for i, out in enumerate(full):
-        dim = x.ndim - n + i
-        size = x.shape[dim]
-        parts = [x[(slice(None),) * dim + (slice(k * size // out, -(-(k + 1) * size // out)),)] for k in range(out)]
-        x = T.cat([T.amax(p, dim, True) if largest else T.mean(p, dim, True) for p in parts], dim)
-    return x
+    if x.ndim not in (n + 1, n + 2) or len(sizes) != n or 0 in x.shape[-n:]:
+        raise _facula.ShapeError(f"{name} of shape {x.shape} to {output_size}: {n + 1} or {n + 2} dims, the last {n} not empty, and {n} sizes were expected")
+    windows = []
+    for i, out in enumerate(sizes):
+        size = x.shape[i - n]
+        many = size if out is None else int(out)
+        if many < 0:
+            raise ValueError(f"{name}: an output of {many} elements")
+        windows.append((x.ndim - n + i, [slice(k * size // many, -(-(k + 1) * size // many)) for k in range(many)]))
+    return windows
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that give so many outputs."""
-    return _adaptive(1, input, output_size, False)
+def _pieces(x: Tensor, dim: int, windows: list[slice]) -> list[Tensor]:
+    return [x] if windows == [slice(0, x.shape[dim])] else [x[(slice(None),) * dim + (w,)] for w in windows]
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that give so many outputs."""
-    return _adaptive(2, input, output_size, False)
+def _even(n: int, x: Tensor, windows: list[tuple[int, list[slice]]]) -> Any:
+    """The kernel of the pool whose windows these are; None: they overlap, or are not all of one size."""
+    sizes = x.shape[-n:]
+    if any(not w or size % len(w) for size, (_, w) in zip(sizes, windows)):
+        return None
+    return tuple(size // len(w) for size, (_, w) in zip(sizes, windows))
 
 
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of windows that give so many outputs."""
-    return _adaptive(3, input, output_size, False)
+def _adaptive_avg_pool(n: int) -> Any:
+    name, pool = f"adaptive_avg_pool{n}d", (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
+
+    def function(input: Tensor, output_size: Any) -> Tensor:
+        x = input
+        windows = _windows(name, n, x, output_size)
+        if all(len(w) == 1 for _, w in windows):
+            return T.mean(x, [dim for dim, _ in windows], True)
+        kernel = _even(n, x, windows)
+        if kernel and x.dtype.is_floating_point:
+            return pool(x, kernel)
+        for dim, each in windows:
+            x = T.cat([T.mean(p, dim, True) for p in _pieces(x, dim, each)], dim) if each else T.narrow(x, dim, 0, 0)
+        return x
+    function.__name__ = name
+    function.__doc__ = "Means of windows that give so many outputs."
+    return function
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """The largest elements of windows that give so many outputs."""
-    return _adaptive(1, input, output_size, True)
+def _adaptive_max_pool(n: int) -> Any:
+    name, pool = f"adaptive_max_pool{n}d", (max_pool1d, max_pool2d, max_pool3d)[n - 1]
+
+    def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        x = input
+        plane, windows = x.shape[-n:], _windows(name, n, x, output_size)
+        kernel = _even(n, x, windows)
+        if kernel and x.dtype.is_floating_point:
+            return pool(x, kernel, return_indices=return_indices)
+        places: Any = T.arange(math.prod(plane)).reshape(plane).expand(*x.shape) if return_indices else None
+        for dim, each in reversed(windows):         # so that of equal maxima the first one counts
+            if not each:
+                x, places = T.narrow(x, dim, 0, 0), T.narrow(places, dim, 0, 0) if return_indices else None
+                continue
+            largest = [T.max(p, dim, True) for p in _pieces(x, dim, each)]
+            if return_indices:
+                places = T.cat([T.gather(p, dim, found[1]) for p, found in zip(_pieces(places, dim, each), largest)], dim)
+            x = T.cat([found[0] for found in largest], dim)
+        return (x, places) if return_indices else x
+    function.__name__ = name
+    function.__doc__ = "The largest elements of windows that give so many outputs; return_indices: and where they are in a plane."
+    return function
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """The largest elements of windows that give so many outputs."""
-    return _adaptive(2, input, output_size, True)
-
-
-def adaptive_max_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """The largest elements of windows that give so many outputs."""
-    return _adaptive(3, input, output_size, True)
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive_avg_pool(1), _adaptive_avg_pool(2), _adaptive_avg_pool(3)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = _adaptive_max_pool(1), _adaptive_max_pool(2), _adaptive_max_pool(3)
 
 
 def _lp_pool(n: int) -> Any:
