@@ -17,26 +17,26 @@ from .reduce import sum
 from .shapes import cat, flip, meshgrid, movedim, split, transpose, unsqueeze
 
 
-def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """So many slices along a dim, from a start on."""
-    a = axis_of(dim, x.ndim)
-    n = x.shape[a]
+    a = axis_of(dim, input.ndim)
+    n = input.shape[a]
     first = start + n if start < 0 else start
     if first < 0 or length < 0 or first + length > n:
         raise IndexError(f"narrow: {length} from {start} on of a dim of size {n}")
-    y: Tensor = x[(slice(None),) * a + (slice(first, first + length),)]
+    y: Tensor = input[(slice(None),) * a + (slice(first, first + length),)]
     return y
 
 
-def select(x: Tensor, dim: int, index: int) -> Tensor:
+def select(input: Tensor, dim: int, index: int) -> Tensor:
     """One slice along a dim."""
-    y: Tensor = x[(slice(None),) * axis_of(dim, x.ndim) + (index,)]
+    y: Tensor = input[(slice(None),) * axis_of(dim, input.ndim) + (index,)]
     return y
 
 
-def ravel(x: Tensor) -> Tensor:
+def ravel(input: Tensor) -> Tensor:
     """All elements in one dim."""
-    return _reshape(x, [math.prod(x.shape)])
+    return _reshape(input, [math.prod(input.shape)])
 
 
 swapdims = transpose
@@ -98,61 +98,61 @@ def column_stack(tensors: Sequence[Any]) -> Tensor:
     return hstack([t if t.ndim > 1 else _reshape(t, [t._count, 1]) for t in list_of])
 
 
-def tensor_split(x: Tensor, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """So many pieces of nearly one size, or cut at these places."""
-    n = x.shape[axis_of(dim, x.ndim)]
+    n = input.shape[axis_of(dim, input.ndim)]
     at = indices_or_sections
     cuts = list(at) if not isinstance(at, int) else [len(p) for p in np.array_split(np.arange(n), at)]
     if isinstance(at, int):
-        return split(x, cuts, dim)
+        return split(input, cuts, dim)
     ends = [builtins.min(builtins.max(c + n if c < 0 else c, 0), n) for c in cuts]
-    key = (slice(None),) * axis_of(dim, x.ndim)
-    return tuple(x[(*key, slice(a, builtins.max(a, b)))] for a, b in zip([0, *ends], [*ends, n]))
+    key = (slice(None),) * axis_of(dim, input.ndim)
+    return tuple(input[(*key, slice(a, builtins.max(a, b)))] for a, b in zip([0, *ends], [*ends, n]))
 
 
-def hsplit(x: Tensor, at: int | Sequence[int]) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Cut along columns."""
-    return tensor_split(x, at, 0 if x.ndim == 1 else 1)
+    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
 
 
-def vsplit(x: Tensor, at: int | Sequence[int]) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Cut along rows."""
-    return tensor_split(x, at, 0)
+    return tensor_split(input, indices_or_sections, 0)
 
 
-def dsplit(x: Tensor, at: int | Sequence[int]) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Cut along the third dim."""
-    return tensor_split(x, at, 2)
+    return tensor_split(input, indices_or_sections, 2)
 
 
-def fliplr(x: Tensor) -> Tensor:
+def fliplr(input: Tensor) -> Tensor:
     """Columns run backwards."""
-    return flip(x, 1)
+    return flip(input, 1)
 
 
-def flipud(x: Tensor) -> Tensor:
+def flipud(input: Tensor) -> Tensor:
     """Rows run backwards."""
-    return flip(x, 0)
+    return flip(input, 0)
 
 
-def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Rotated by so many quarters from the first dim to the second."""
-    a, b = axis_of(dims[0], x.ndim), axis_of(dims[1], x.ndim)
+    a, b = axis_of(dims[0], input.ndim), axis_of(dims[1], input.ndim)
     if a == b:
         raise _facula.ShapeError(f"rot90: dims {dims[0]} and {dims[1]} are the same")
     if k % 4 == 2:
-        return flip(x, [a, b])
+        return flip(input, [a, b])
     if k % 4 == 1:
-        return transpose(flip(x, b), a, b)
-    return flip(transpose(x, a, b), b) if k % 4 else x
+        return transpose(flip(input, b), a, b)
+    return flip(transpose(input, a, b), b) if k % 4 else input
 
 
-def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A diagonal of two dims, which becomes the last dim."""
-    a, b = axis_of(dim1, x.ndim), axis_of(dim2, x.ndim)
+    a, b = axis_of(dim1, input.ndim), axis_of(dim2, input.ndim)
     if a == b:
         raise _facula.ShapeError(f"diagonal: dims {dim1} and {dim2} are the same")
-    y = movedim(x, (a, b), (-2, -1))
+    y = movedim(input, (a, b), (-2, -1))
     rows, columns = y.shape[-2:]
     n = builtins.max(builtins.min(rows + builtins.min(offset, 0), columns - builtins.max(offset, 0)), 0)
     at = [(i - builtins.min(offset, 0)) * columns + i + builtins.max(offset, 0) for i in range(n)]
@@ -160,30 +160,30 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
     return apply("gather", f"axis={flat.ndim - 1}", 0, flat, Tensor(np.asarray(at, "i8")))
 
 
-def trace(x: Tensor) -> Tensor:
+def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
-    if x.ndim != 2:
-        raise _facula.ShapeError(f"trace of shape {x.shape}: a matrix was expected")
-    return sum(diagonal(x))
+    if input.ndim != 2:
+        raise _facula.ShapeError(f"trace of shape {input.shape}: a matrix was expected")
+    return sum(diagonal(input))
 
 
-def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last dim as a diagonal of two dims, zeros beside it."""
-    n = x.shape[-1] + builtins.abs(offset)
-    if not x.shape[-1]:
-        return movedim(zeros(*x.shape[:-1], n, n, dtype=x.dtype), (-2, -1), (dim1, dim2))
+    n = input.shape[-1] + builtins.abs(offset)
+    if not input.shape[-1]:
+        return movedim(zeros(*input.shape[:-1], n, n, dtype=input.dtype), (-2, -1), (dim1, dim2))
     at = np.zeros((n, n), bool)
-    at[np.arange(x.shape[-1]) - builtins.min(offset, 0), np.arange(x.shape[-1]) + builtins.max(offset, 0)] = True
+    at[np.arange(input.shape[-1]) - builtins.min(offset, 0), np.arange(input.shape[-1]) + builtins.max(offset, 0)] = True
     which = np.zeros((n, n), "i8")
-    which[at] = np.arange(x.shape[-1])
-    wide = apply("gather", f"axis={x.ndim - 1}", 0, x, Tensor(which))
-    y = apply("where", None, 0, Tensor(at), wide, zeros((), dtype=x.dtype))
+    which[at] = np.arange(input.shape[-1])
+    wide = apply("gather", f"axis={input.ndim - 1}", 0, input, Tensor(which))
+    y = apply("where", None, 0, Tensor(at), wide, zeros((), dtype=input.dtype))
     return movedim(y, (-2, -1), (dim1, dim2))
 
 
-def diagflat(x: Tensor, offset: int = 0) -> Tensor:
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """All elements as a diagonal of a matrix."""
-    return diag_embed(ravel(x), offset)
+    return diag_embed(ravel(input), offset)
 
 
 def block_diag(*tensors: Any) -> Tensor:
@@ -226,10 +226,10 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return cat([unsqueeze(ravel(g), 1) for g in meshgrid(*tensors)], 1)
 
 
-def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Every choice of r elements of a vector, a row for each choice."""
-    if x.ndim != 1 or r < 0:
-        raise _facula.ShapeError(f"combinations of {r} of shape {x.shape}: a vector was expected, and a number from 0 on")
+    if input.ndim != 1 or r < 0:
+        raise _facula.ShapeError(f"combinations of {r} of shape {input.shape}: a vector was expected, and a number from 0 on")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(range(x.shape[0]), r)) if r else []
-    return x[Tensor(np.array(rows), dtype="int64")] if rows else _reshape(x[:0], [0, r] if r else [0])
+    rows = list(choose(range(input.shape[0]), r)) if r else []
+    return input[Tensor(np.array(rows), dtype="int64")] if rows else _reshape(input[:0], [0, r] if r else [0])

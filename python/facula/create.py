@@ -16,13 +16,13 @@ from .promote import cast
 Dims = int | Sequence[int] | None
 
 
-def as_tensor(x: Any, like: Tensor | None = None) -> Tensor:
+def as_tensor(data: Any, like: Tensor | None = None) -> Tensor:
     """The tensor itself, or a new one of numbers, lists or an array."""
-    if isinstance(x, Tensor):
-        return x
-    if like is not None and isinstance(x, (bool, int, float)):
-        return Tensor(x, dtype=result_type(like, x), device=like.device)
-    return Tensor(x)
+    if isinstance(data, Tensor):
+        return data
+    if like is not None and isinstance(data, (bool, int, float)):
+        return Tensor(data, dtype=result_type(like, data), device=like.device)
+    return Tensor(data)
 
 
 def ints(values: Any) -> Tensor:
@@ -105,19 +105,19 @@ def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
 empty = zeros
 
 
-def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One number, with the shape and dtype of x."""
-    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One number, with the shape and dtype of input."""
+    return full(input.shape, fill_value, dtype=dtype or input.dtype, device=device or input.device)
 
 
-def zeros_like(x: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros of the shape and dtype of x."""
-    return full_like(x, 0, dtype=dtype, device=device)
+def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros of the shape and dtype of input."""
+    return full_like(input, 0, dtype=dtype, device=device)
 
 
-def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones of the shape and dtype of x."""
-    return full_like(x, 1, dtype=dtype, device=device)
+def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones of the shape and dtype of input."""
+    return full_like(input, 1, dtype=dtype, device=device)
 
 
 empty_like = zeros_like
@@ -144,25 +144,25 @@ def eye(n: int, m: int | None = None, *, k: int = 0, dtype: Any = None, device: 
     return Tensor(np.eye(n, m, k), dtype=dtype or get_default_dtype(), device=device)
 
 
-def diag(x: Tensor, diagonal: int = 0) -> Tensor:
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The matrix of a diagonal, or the diagonal of a matrix."""
-    if x.ndim == 1:
-        n = x.shape[0] + builtins.abs(diagonal)
-        base = zeros(n, n, dtype=x.dtype)
-        rows = np.arange(x.shape[0]) + builtins.max(-diagonal, 0)
-        cols = np.arange(x.shape[0]) + builtins.max(diagonal, 0)
-        return promote.assigned(base, (rows, cols), x)
-    if x.ndim != 2:
-        raise _facula.ShapeError(f"diag: a vector or a matrix was expected, not shape {x.shape}")
-    n = builtins.min(x.shape[0] + builtins.min(diagonal, 0), x.shape[1] - builtins.max(diagonal, 0))
+    if input.ndim == 1:
+        n = input.shape[0] + builtins.abs(diagonal)
+        base = zeros(n, n, dtype=input.dtype)
+        rows = np.arange(input.shape[0]) + builtins.max(-diagonal, 0)
+        cols = np.arange(input.shape[0]) + builtins.max(diagonal, 0)
+        return promote.assigned(base, (rows, cols), input)
+    if input.ndim != 2:
+        raise _facula.ShapeError(f"diag: a vector or a matrix was expected, not shape {input.shape}")
+    n = builtins.min(input.shape[0] + builtins.min(diagonal, 0), input.shape[1] - builtins.max(diagonal, 0))
     at = np.arange(builtins.max(n, 0))
-    y: Tensor = x[at + builtins.max(-diagonal, 0), at + builtins.max(diagonal, 0)]
+    y: Tensor = input[at + builtins.max(-diagonal, 0), at + builtins.max(diagonal, 0)]
     return y
 
 
-def from_numpy(array: Any) -> Tensor:
+def from_numpy(ndarray: Any) -> Tensor:
     """A tensor over the memory of an array, without a copy."""
-    return Tensor(array)
+    return Tensor(ndarray)
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:

@@ -15,8 +15,8 @@ from .create import as_tensor, floats, zeros
 
 
 def _unary(name: str, doc: str, op: str | None = None) -> Any:
-    def function(x: Any) -> Tensor:
-        return apply(op or name, None, 0, floats(as_tensor(x)))
+    def function(input: Any) -> Tensor:
+        return apply(op or name, None, 0, floats(as_tensor(input)))
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
@@ -53,23 +53,23 @@ gelu_exact = _unary("gelu", "x / 2 (1 + erf(x / sqrt 2))")
 isnan_ = _unary("isnan", "Is it NaN?")
 
 
-def relu(x: Any) -> Tensor:
-    """max(x, 0)"""
-    return apply("relu", None, 0, as_tensor(x))
+def relu(input: Any) -> Tensor:
+    """max(input, 0)"""
+    return apply("relu", None, 0, as_tensor(input))
 
 
-def abs(x: Any) -> Tensor:
-    """|x|"""
-    t: Tensor = as_tensor(x).__abs__()
+def abs(input: Any) -> Tensor:
+    """|input|"""
+    t: Tensor = as_tensor(input).__abs__()
     return t
 
 
 absolute = abs
 
 
-def neg(x: Any) -> Tensor:
-    """-x"""
-    t: Tensor = -as_tensor(x)
+def neg(input: Any) -> Tensor:
+    """-input"""
+    t: Tensor = -as_tensor(input)
     return t
 
 
@@ -77,8 +77,8 @@ negative = neg
 
 
 def _rounding(name: str, about: str) -> Any:
-    def function(x: Any) -> Tensor:
-        t = as_tensor(x)
+    def function(input: Any) -> Tensor:
+        t = as_tensor(input)
         return apply(name, None, 0, t) if t.dtype.is_floating_point else t
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{about}; integers as they are."
@@ -89,9 +89,9 @@ floor, ceil = _rounding("floor", "The next integer below"), _rounding("ceil", "T
 _round, trunc = _rounding("round", "The nearest integer, of two the even one"), _rounding("trunc", "The next integer towards 0")
 
 
-def round(x: Any, *, decimals: int = 0) -> Tensor:
+def round(input: Any, *, decimals: int = 0) -> Tensor:
     """The nearest integer, of two the even one, or the nearest with so many decimals; integers as they are."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     if not decimals or not t.dtype.is_floating_point:
         whole: Tensor = _round(t)
         return whole
@@ -100,55 +100,55 @@ def round(x: Any, *, decimals: int = 0) -> Tensor:
     return y
 
 
-def sign(x: Any) -> Tensor:
+def sign(input: Any) -> Tensor:
     """-1, 0 or 1; 0 of NaN, as in PyTorch (array_api.sign keeps it)."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     if t.dtype is bool_:
         return t
     y = apply("sign", None, 0, t)
     return where(apply("isnan", None, 0, t), 0, y) if t.dtype.is_floating_point else y
 
 
-def square(x: Any) -> Tensor:
-    """x x"""
-    t = as_tensor(x)
+def square(input: Any) -> Tensor:
+    """input input"""
+    t = as_tensor(input)
     return t * t
 
 
-def rsqrt(x: Any) -> Tensor:
-    """1 / sqrt x"""
-    return reciprocal(sqrt(x))
+def rsqrt(input: Any) -> Tensor:
+    """1 / sqrt input"""
+    return reciprocal(sqrt(input))
 
 
-def isnan(x: Any) -> Tensor:
+def isnan(input: Any) -> Tensor:
     """Is it NaN?"""
-    t = as_tensor(x)
+    t = as_tensor(input)
     return apply("isnan", None, 0, t) if t.dtype.is_floating_point else zeros(t.shape, dtype=bool_)
 
 
-def isinf(x: Any) -> Tensor:
+def isinf(input: Any) -> Tensor:
     """Is it infinite?"""
-    t = as_tensor(x)
+    t = as_tensor(input)
     if not t.dtype.is_floating_point:
         return zeros(t.shape, dtype=bool_)
     return apply("isinf", "positive=1 negative=1", 0, t)
 
 
-def isfinite(x: Any) -> Tensor:
+def isfinite(input: Any) -> Tensor:
     """Is it neither infinite nor NaN?"""
-    t = as_tensor(x)
+    t = as_tensor(input)
     r: Tensor = ~(isnan(t) | isinf(t))
     return r
 
 
-def logical_not(x: Any) -> Tensor:
-    """True where x is 0."""
-    return apply("not", None, 0, cast(as_tensor(x), bool_))
+def logical_not(input: Any) -> Tensor:
+    """True where input is 0."""
+    return apply("not", None, 0, cast(as_tensor(input), bool_))
 
 
 def _logical(op: str) -> Any:
-    def function(x: Any, y: Any) -> Tensor:
-        return apply(op, None, 0, cast(as_tensor(x), bool_), cast(as_tensor(y), bool_))
+    def function(input: Any, other: Any) -> Tensor:
+        return apply(op, None, 0, cast(as_tensor(input), bool_), cast(as_tensor(other), bool_))
     function.__name__ = function.__qualname__ = f"logical_{op}"
     function.__doc__ = f"{op}, of what is not 0."
     return function
@@ -158,9 +158,9 @@ logical_and, logical_or, logical_xor = _logical("and"), _logical("or"), _logical
 
 
 def _binary(dunder: str, name: str) -> Any:
-    def function(x: Any, y: Any) -> Tensor:
-        a = x if isinstance(x, Tensor) or isinstance(y, Tensor) else as_tensor(x)
-        result = getattr(operator, dunder)(a, y)
+    def function(input: Any, other: Any) -> Tensor:
+        a = input if isinstance(input, Tensor) or isinstance(other, Tensor) else as_tensor(input)
+        result = getattr(operator, dunder)(a, other)
         return result
     import operator
     function.__name__ = function.__qualname__ = name
@@ -172,37 +172,45 @@ _add, _sub, _div = _binary("add", "add"), _binary("sub", "sub"), _binary("truedi
 mul, floor_divide, remainder = _binary("mul", "mul"), _binary("floordiv", "floor_divide"), _binary("mod", "remainder")
 
 
-def add(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
-    """x + alpha y, with broadcasting and promotion."""
-    t: Tensor = _add(x, y if alpha == 1 else mul(y, alpha))
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """input + alpha other, with broadcasting and promotion."""
+    t: Tensor = _add(input, other if alpha == 1 else mul(other, alpha))
     return t
 
 
-def sub(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
-    """x - alpha y, with broadcasting and promotion."""
-    t: Tensor = _sub(x, y if alpha == 1 else mul(y, alpha))
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """input - alpha other, with broadcasting and promotion."""
+    t: Tensor = _sub(input, other if alpha == 1 else mul(other, alpha))
     return t
 
 
-def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """x / y, with broadcasting and promotion; rounding_mode: "trunc" towards 0, "floor" down."""
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """input / other, with broadcasting and promotion; rounding_mode: "trunc" towards 0, "floor" down."""
     if rounding_mode == "floor":
-        a, b, _ = _both(x, y)
+        a, b, _ = _both(input, other)
         down: Tensor = floor_divide(a, b)
         return promote.flat(down, a, b) if down.dtype.is_floating_point else down
     if rounding_mode is None:
-        t: Tensor = _div(x, y)
+        t: Tensor = _div(input, other)
         return t
     if rounding_mode != "trunc":
         raise ValueError(f"div: rounding_mode is trunc, floor or None, not {rounding_mode!r}")
-    a, b, common = _both(x, y)
+    a, b, common = _both(input, other)
     if common is bool_:
         return _div(a, b)
     whole: Tensor = trunc(apply("div", None, 0, a.detach(), b.detach()))
     return promote.flat(whole, a, b) if common.is_floating_point else whole
 
 
-pow, matmul = _binary("pow", "pow"), _binary("matmul", "matmul")
+_pow, matmul = _binary("pow", "pow"), _binary("matmul", "matmul")
+
+
+def pow(input: Any, exponent: Any) -> Tensor:
+    """input^exponent, with broadcasting and promotion."""
+    t: Tensor = _pow(input, exponent)
+    return t
+
+
 subtract, multiply, divide, true_divide = sub, mul, div, div
 eq, ne, lt = _binary("eq", "eq"), _binary("ne", "ne"), _binary("lt", "lt")
 le, gt, ge = _binary("le", "le"), _binary("gt", "gt"), _binary("ge", "ge")
@@ -211,15 +219,15 @@ bitwise_and, bitwise_or, bitwise_xor = _binary("and_", "bitwise_and"), _binary("
 bitwise_left_shift, bitwise_right_shift = _binary("lshift", "bitwise_left_shift"), _binary("rshift", "bitwise_right_shift")
 
 
-def bitwise_not(x: Any) -> Tensor:
+def bitwise_not(input: Any) -> Tensor:
     """Every bit inverted; not, of bools."""
-    t: Tensor = ~as_tensor(x)
+    t: Tensor = ~as_tensor(input)
     return t
 
 
-def fmod(x: Any, y: Any) -> Tensor:
-    """The remainder with the sign of x."""
-    a, b, _ = _both(x, y)
+def fmod(input: Any, other: Any) -> Tensor:
+    """The remainder with the sign of input."""
+    a, b, _ = _both(input, other)
     return apply("fmod", None, 0, a, b)
 
 
@@ -244,8 +252,8 @@ def _pair_of_floats(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def _float_pair(name: str, doc: str) -> Any:
-    def function(x: Any, y: Any) -> Tensor:
-        return apply(name, None, 0, *_pair_of_floats(x, y))
+    def function(input: Any, other: Any) -> Tensor:
+        return apply(name, None, 0, *_pair_of_floats(input, other))
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
@@ -257,25 +265,25 @@ copysign = _float_pair("copysign", "|x| with the sign of y.")
 nextafter = _float_pair("nextafter", "The number next to x on the way to y.")
 
 
-def logaddexp(x: Any, y: Any) -> Tensor:
-    """ln(e^x + e^y), without overflow."""
-    a, b = _pair_of_floats(x, y)
+def logaddexp(input: Any, other: Any) -> Tensor:
+    """ln(e^input + e^other), without overflow."""
+    a, b = _pair_of_floats(input, other)
     apart = minimum(a, b) - maximum(a, b)
     r: Tensor = maximum(a, b) + log1p(exp(where(a == b, 0.0, apart)))   # equal infinities have no difference
     return r
 
 
-def logaddexp2(x: Any, y: Any) -> Tensor:
-    """log2(2^x + 2^y), without overflow."""
-    a, b = _pair_of_floats(x, y)
+def logaddexp2(input: Any, other: Any) -> Tensor:
+    """log2(2^input + 2^other), without overflow."""
+    a, b = _pair_of_floats(input, other)
     two = math.log(2)
     r: Tensor = logaddexp(a * two, b * two) / two
     return r
 
 
 def _whole(name: str, function: Any, about: str) -> Any:
-    def method(x: Any, y: Any) -> Tensor:
-        a, b = as_tensor(x), as_tensor(y)
+    def method(input: Any, other: Any) -> Tensor:
+        a, b = as_tensor(input), as_tensor(other)
         kind = result_type(a, b)
         if kind.is_floating_point or kind is bool_:
             raise _facula.DtypeError(f"{name}: integers were expected, not {kind.name}")
@@ -289,37 +297,37 @@ gcd = _whole("gcd", np.gcd, "The greatest common divisor of integers.")
 lcm = _whole("lcm", np.lcm, "The least common multiple of integers.")
 
 
-def signbit(x: Any) -> Tensor:
+def signbit(input: Any) -> Tensor:
     """Is the sign set?  That of -0 is."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     return apply("signbit", None, 0, t) if t.dtype.is_floating_point else t < 0
 
 
-def maximum(x: Any, y: Any) -> Tensor:
+def maximum(input: Any, other: Any) -> Tensor:
     """The larger of both; NaN in either is NaN."""
-    a, b, common = _both(x, y)
+    a, b, common = _both(input, other)
     return (a | b) if common is bool_ else apply("max", None, 0, a, b)
 
 
-def minimum(x: Any, y: Any) -> Tensor:
+def minimum(input: Any, other: Any) -> Tensor:
     """The smaller of both; NaN in either is NaN."""
-    a, b, common = _both(x, y)
+    a, b, common = _both(input, other)
     return (a & b) if common is bool_ else apply("min", None, 0, a, b)
 
 
-def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """x where the condition is true, else y; of the condition alone, the indices where it is."""
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """input where the condition is true, else other; of the condition alone, the indices where it is."""
     c = cast(as_tensor(condition), bool_)
-    if x is None and y is None:
+    if input is None and other is None:
         from .places import nonzero
         return nonzero(c, as_tuple=True)
-    a, b, _ = _both(x, y)
+    a, b, _ = _both(input, other)
     return apply("where", None, 0, c, a, b)
 
 
-def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
-    """x between min and max; where x is one of them, its gradient goes through."""
-    t = as_tensor(x)
+def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """input between min and max; where input is one of them, its gradient goes through."""
+    t = as_tensor(input)
     if min is None and max is None:
         raise ValueError("clamp: min, max or both were expected")
     bounds = [promote.operand(b) for b in (min, max) if b is not None]
@@ -341,17 +349,17 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
 clip = clamp
 
 
-def lerp(start: Tensor, end: Tensor, weight: Any) -> Tensor:
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """x + weight (end - x)"""
-    t: Tensor = start + weight * (end - start)
+    t: Tensor = input + weight * (end - input)
     return t
 
 
-def equal(x: Tensor, y: Tensor) -> bool:
+def equal(input: Tensor, other: Tensor) -> bool:
     """Are shapes and all elements equal?"""
-    return x.shape == y.shape and bool(np.all(np.asarray((x == y).detach())))
+    return input.shape == other.shape and bool(np.all(np.asarray((input == other).detach())))
 
 
-def allclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Are all elements equal within tolerances: |x - y| <= atol + rtol |y|?"""
-    return bool(np.allclose(np.asarray(as_tensor(x).detach()), np.asarray(as_tensor(y).detach()), rtol, atol, equal_nan))
+def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Are all elements equal within tolerances: |input - other| <= atol + rtol |other|?"""
+    return bool(np.allclose(np.asarray(as_tensor(input).detach()), np.asarray(as_tensor(other).detach()), rtol, atol, equal_nan))

@@ -59,10 +59,10 @@ def _other_shape(name: str) -> Any:
     return method
 
 
-def copy_(x: Tensor, other: Any) -> Tensor:
-    """Takes the elements of another one, in place."""
-    y = F.expand(cast(F.as_tensor(other, x), x.dtype), *x.shape)
-    return written(x, y.clone() if y is other else y)
+def copy_(x: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Takes the elements of another one, in place.  non_blocking is for PyTorch's sake: the copy is made when it is needed."""
+    y = F.expand(cast(F.as_tensor(src, x), x.dtype), *x.shape)
+    return written(x, y.clone() if y is src else y)
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:

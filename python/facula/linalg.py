@@ -365,9 +365,13 @@ def matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: boo
 
 
 def matrix_exp(A: Tensor) -> Tensor:
-    """The sum of A^k / k!: of a matrix small enough for few terms, and squared as often as that takes."""
+    """The sum of A^k / k!: of a matrix small enough for few terms, and squared as often as that takes.
+
+    The mean of the diagonal is taken away first, so that what is squared neither grows nor vanishes."""
     t = _matrices("matrix_exp", A, True)
     n = t.shape[-1]
+    middle = (r.sum(diagonal(t.detach()), -1) / max(n, 1))[..., None, None]
+    t = t - middle * _identity(n, t)
     largest = float(np.max(np.asarray(matrix_norm(t.detach(), 1)).astype("f8"), initial=0.0))
     if not math.isfinite(largest):
         raise ValueError("matrix_exp: an element is not finite")
@@ -378,4 +382,4 @@ def matrix_exp(A: Tensor) -> Tensor:
         y = one + matmul(small, y) / k
     for _ in range(halvings):
         y = matmul(y, y)
-    return y
+    return y * f.exp(middle)

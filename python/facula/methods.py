@@ -126,8 +126,8 @@ def stride(x: Tensor, dim: int | None = None) -> Any:
 
 
 @_method
-def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False) -> Tensor:
-    """Another dtype, another device, or both: x.to(fac.float64), x.to("opencl"), x.to(other)."""
+def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, non_blocking: bool = False) -> Tensor:
+    """Another dtype, another device, or both: x.to(fac.float64), x.to("opencl"), x.to(other).  non_blocking is for PyTorch's sake."""
     for a in args:
         if isinstance(a, Tensor):
             dtype, device = a.dtype, a.device

@@ -27,23 +27,23 @@ def _ended(pair: Any, a: int, keepdim: bool, ndim: int) -> Any:
     return _Pair(pair if keepdim and ndim else tuple(squeeze(p, a) for p in pair))
 
 
-def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest along a dim (from 1), and where it stands."""
-    t, a = _lines(x, dim)
+    t, a = _lines(input, dim)
     if not 1 <= k <= t.shape[a]:
         raise IndexError(f"kthvalue: k is {k}, the dim has {t.shape[a]} elements")
     values, at = sort(t, a)
     key = (slice(None),) * a + (slice(k - 1, k),)
-    return _ended((values[key], at[key]), a, keepdim, x.ndim)
+    return _ended((values[key], at[key]), a, keepdim, input.ndim)
 
 
-def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The element in the middle, the lower one of two; with a dim, also where it stands.  NaN if there is one."""
-    t, a = _lines(x, dim)
+    t, a = _lines(input, dim)
     if not t.shape[a]:
         if dim is None and t.dtype.is_floating_point:
             return full_like(sum(t), math.nan)
-        raise _facula.ShapeError(f"median: over no elements (shape {x.shape})")
+        raise _facula.ShapeError(f"median: over no elements (shape {input.shape})")
     pair = kthvalue(t, (t.shape[a] + 1) // 2, a, True)
     if t.dtype.is_floating_point and t._count:
         lost = amax(cast(isnan(t), int64), a, True)
@@ -51,12 +51,12 @@ def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         pair = [where(lost > 0, take_along_dim(t, first, a), pair[0]), where(lost > 0, first, pair[1])]
     if dim is None:
         return _reshape(pair[0], [])
-    return _ended(pair, a, keepdim, x.ndim)
+    return _ended(pair, a, keepdim, input.ndim)
 
 
-def msort(x: Tensor) -> Tensor:
+def msort(input: Tensor) -> Tensor:
     """Sorted along the first dim."""
-    y: Tensor = sort(x, 0)[0]
+    y: Tensor = sort(input, 0)[0]
     return y
 
 
@@ -66,16 +66,16 @@ _BETWEEN: dict[str, Any] = {
     "midpoint": lambda place, low: 0.5, "nearest": lambda place, low: float(round(place) - low)}
 
 
-def quantile(x: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """What a share q of the elements is below: one number, or several, which become the first dim."""
     if interpolation not in _BETWEEN:
         raise ValueError(f"quantile: interpolation is one of {', '.join(_BETWEEN)}, not {interpolation!r}")
     shares = np.asarray(as_tensor(q).detach(), "f8")
     if ((shares < 0) | (shares > 1)).any():
         raise ValueError(f"quantile: q is from 0 to 1, not {shares.tolist()}")
-    t, a = _lines(floats(x), dim)
+    t, a = _lines(floats(input), dim)
     if not t._count:
-        raise _facula.ShapeError(f"quantile: over no elements (shape {x.shape})")
+        raise _facula.ShapeError(f"quantile: over no elements (shape {input.shape})")
     lost = amax(cast(isnan(t), int64), a, True) > 0
     values = sort(t, a)[0]
     results = []
@@ -88,14 +88,14 @@ def quantile(x: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *
         y = below + (above - below) * share_above if share_above else below
         y = where(lost, full_like(y, math.nan), y)
         y = y if keepdim and dim is not None else squeeze(y, a)
-        results.append(_reshape(y, [1] * x.ndim) if keepdim and dim is None else y)
+        results.append(_reshape(y, [1] * input.ndim) if keepdim and dim is None else y)
     from .shapes import stack
     return stack(results, 0) if shares.ndim else results[0]
 
 
-def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """What comes most often along a dim, the smallest of those, and where it stands last."""
-    t, a = _lines(x, dim)
+    t, a = _lines(input, dim)
     lines = np.moveaxis(np.asarray(t.detach()), a, -1)
     flat, places = lines.reshape(-1, lines.shape[-1]), []
     for line in flat:
@@ -106,85 +106,87 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     return _Pair(pair if keepdim else tuple(squeeze(p, a) for p in pair))
 
 
-def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The smallest and the largest."""
-    return amin(x, dim, keepdim), amax(x, dim, keepdim)
+    return amin(input, dim, keepdim), amax(input, dim, keepdim)
 
 
-def std_mean(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1) -> tuple[Tensor, Tensor]:
+def std_mean(input: Any, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean."""
-    v, m = var_mean(x, dim, keepdim, correction=correction)
+    v, m = var_mean(input, dim, unbiased, keepdim, correction=correction)
     return _root(v), m
 
 
-def var_mean(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1) -> tuple[Tensor, Tensor]:
+def var_mean(input: Any, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1) -> tuple[Tensor, Tensor]:
     """The variance and the mean."""
-    return var(x, dim, keepdim, correction=correction), mean(floats(as_tensor(x)), dim, keepdim)
+    return var(input, dim, unbiased, keepdim, correction=correction), mean(floats(as_tensor(input)), None if isinstance(dim, bool) else dim, keepdim)
 
 
-def nansum(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def nansum(input: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The sum of what is no NaN."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     return sum(where(isnan(t), zeros_like(t), t), dim, keepdim)
 
 
-def nanmean(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def nanmean(input: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The mean of what is no NaN."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     return nansum(t, dim, keepdim) / sum(cast(~isnan(t), t.dtype), dim, keepdim)
 
 
-def count_nonzero(x: Any, dim: Dims = None) -> Tensor:
+def count_nonzero(input: Any, dim: Dims = None) -> Tensor:
     """How many are not 0."""
-    return sum(cast(cast(as_tensor(x), bool_), int64), dim)
+    return sum(cast(cast(as_tensor(input), bool_), int64), dim)
 
 
-def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often 0, 1, 2... come, or the sum of their weights."""
-    if x.ndim != 1 or x.dtype.is_floating_point:
-        raise _facula.ShapeError(f"bincount of {x.dtype} of shape {x.shape}: a vector of integers was expected")
+    if input.ndim != 1 or input.dtype.is_floating_point:
+        raise _facula.ShapeError(f"bincount of {input.dtype} of shape {input.shape}: a vector of integers was expected")
     given = None if weights is None else np.asarray(weights.detach())
-    counts = np.bincount(np.asarray(x), given, minlength)
+    counts = np.bincount(np.asarray(input), given, minlength)
     kind = "int64" if weights is None else "float32" if weights.dtype.name == "float32" else "float64"
     return Tensor(counts, dtype=kind)
 
 
-def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many elements are in each of so many parts of min..max; both 0: of all there are."""
-    array = np.asarray(x.detach())
+    array = np.asarray(input.detach())
     low, high = (float(array.min()), float(array.max())) if min == max == 0 and array.size else (min, max)
     low, high = (low - 1, high + 1) if low == high else (low, high)
-    return Tensor(np.histogram(array, bins, (low, high))[0], dtype=x.dtype)
+    return Tensor(np.histogram(array, bins, (low, high))[0], dtype=input.dtype)
 
 
-def diff(x: Tensor, n: int = 1, dim: int = -1) -> Tensor:
-    """Differences of neighbours along a dim, n times."""
-    a = axis_of(dim, x.ndim)
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    """Differences of neighbours along a dim, n times; prepend, append: what comes before and after."""
+    a = axis_of(dim, input.ndim)
+    if prepend is not None or append is not None:
+        input = cat([t for t in (prepend, input, append) if t is not None], a)
     key = (slice(None),) * a
     if n < 0:
         raise ValueError(f"diff: {n} times")
-    for _ in range(min(n, x.shape[a])):
-        after, before = x[(*key, slice(1, None))], x[(*key, slice(None, -1))]
-        x = after ^ before if x.dtype is bool_ else after - before
-    return x
+    for _ in range(min(n, input.shape[a])):
+        after, before = input[(*key, slice(1, None))], input[(*key, slice(None, -1))]
+        input = after ^ before if input.dtype is bool_ else after - before
+    return input
 
 
-def argwhere(x: Any) -> Tensor:
+def argwhere(input: Any) -> Tensor:
     """Indices of what is not zero, a row for each."""
-    at: Tensor = nonzero(x)
+    at: Tensor = nonzero(input)
     return at
 
 
-def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Is it one of these?"""
     a, b = as_tensor(elements), as_tensor(test_elements)
     return Tensor(np.isin(np.asarray(a.detach()), np.asarray(b.detach()), invert=invert))
 
 
-def bucketize(x: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
+def bucketize(input: Any, boundaries: Tensor, *, right: bool = False) -> Tensor:
     """Between which of the sorted boundaries each element lies."""
     from .places import searchsorted
-    return searchsorted(boundaries, as_tensor(x), right=right)
+    return searchsorted(boundaries, as_tensor(input), right=right)
 
 
 def _running(x: Tensor, dim: int, largest: bool) -> Any:
@@ -197,40 +199,40 @@ def _running(x: Tensor, dim: int, largest: bool) -> Any:
     return _Pair((take_along_dim(x, at, dim) if x.ndim else x, at))
 
 
-def cummax(x: Tensor, dim: int) -> Any:
+def cummax(input: Tensor, dim: int) -> Any:
     """The largest so far along a dim, and where it stands: the last of equal ones."""
-    return _running(x, dim, True)
+    return _running(input, dim, True)
 
 
-def cummin(x: Tensor, dim: int) -> Any:
+def cummin(input: Tensor, dim: int) -> Any:
     """The smallest so far along a dim, and where it stands: the last of equal ones."""
-    return _running(x, dim, False)
+    return _running(input, dim, False)
 
 
-def logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    """ln of the sums of e^x so far."""
-    t, a = _lines(floats(x), dim)
-    axis_of(dim, x.ndim)
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """ln of the sums of e^input so far."""
+    t, a = _lines(floats(input), dim)
+    axis_of(dim, input.ndim)
     key, step = (slice(None),) * a, 1
     while step < t.shape[a]:                                # sums of twice as many in each turn; no one shift would do for all
         more = logaddexp(t[(*key, slice(step, None))], t[(*key, slice(None, -step))])
         t, step = cat([t[(*key, slice(None, step))], more], a), 2 * step
-    return _reshape(t, x.shape)
+    return _reshape(t, input.shape)
 
 
-def cov(x: Tensor, *, correction: int = 1) -> Tensor:
+def cov(input: Tensor, *, correction: int = 1) -> Tensor:
     """Covariances of the rows of a matrix."""
-    if x.ndim > 2:
-        raise _facula.ShapeError(f"cov of shape {x.shape}: two dims at most were expected")
-    t = floats(x if x.ndim == 2 else _reshape(x, [1, x._count]))
+    if input.ndim > 2:
+        raise _facula.ShapeError(f"cov of shape {input.shape}: two dims at most were expected")
+    t = floats(input if input.ndim == 2 else _reshape(input, [1, input._count]))
     d = t - mean(t, 1, True)
     y = mm(d, d.mT) / float(max(t.shape[1] - correction, 0))
     return y if t.shape[0] != 1 else _reshape(y, [])
 
 
-def corrcoef(x: Tensor) -> Tensor:
+def corrcoef(input: Tensor) -> Tensor:
     """Correlations of the rows of a matrix, from -1 to 1."""
-    c = cov(x)
+    c = cov(input)
     if not c.ndim:
         return c / c
     from .arrange import diagonal
@@ -239,23 +241,23 @@ def corrcoef(x: Tensor) -> Tensor:
     return y
 
 
-def dist(x: Tensor, y: Tensor, p: float = 2) -> Tensor:
-    """The p-norm of x - y."""
-    return norm(x - y, p)
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of input - other."""
+    return norm(input - other, p)
 
 
-def cdist(x: Tensor, y: Tensor, p: float = 2.0) -> Tensor:
-    """The distance of every row of x from every row of y."""
-    return norm(unsqueeze(x, -2) - unsqueeze(y, -3), p, -1)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+    """The distance of every row of x1 from every row of x2."""
+    return norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1)
 
 
-def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
     """Without the repetitions that follow each other, of all elements."""
-    array = np.asarray(x.detach()).reshape(-1)
+    array = np.asarray(input.detach()).reshape(-1)
     new = np.ones(array.size, bool)
     new[1:] = array[1:] != array[:-1]
     at = np.flatnonzero(new)
-    more = [Tensor((np.cumsum(new) - 1).reshape(x.shape))] if return_inverse else []
+    more = [Tensor((np.cumsum(new) - 1).reshape(input.shape))] if return_inverse else []
     more += [Tensor(np.diff(np.append(at, array.size)))] if return_counts else []
-    values = cast(Tensor(array[new]), x.dtype)
+    values = cast(Tensor(array[new]), input.dtype)
     return (values, *more) if more else values

@@ -14,38 +14,38 @@ from .reduce import norm, sum
 from .shapes import broadcast_shapes, expand, permute, roll, unsqueeze
 
 
-def mm(a: Tensor, b: Tensor) -> Tensor:
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
-    if a.ndim != 2 or b.ndim != 2:
-        raise _facula.ShapeError(f"mm of shapes {a.shape} and {b.shape}: two matrices were expected")
-    return matmul(a, b)
+    if input.ndim != 2 or mat2.ndim != 2:
+        raise _facula.ShapeError(f"mm of shapes {input.shape} and {mat2.shape}: two matrices were expected")
+    return matmul(input, mat2)
 
 
-def bmm(a: Tensor, b: Tensor) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Products of as many matrices."""
-    if a.ndim != 3 or b.ndim != 3:
-        raise _facula.ShapeError(f"bmm of shapes {a.shape} and {b.shape}: three dims each were expected")
-    return matmul(a, b)
+    if input.ndim != 3 or mat2.ndim != 3:
+        raise _facula.ShapeError(f"bmm of shapes {input.shape} and {mat2.shape}: three dims each were expected")
+    return matmul(input, mat2)
 
 
-def dot(a: Tensor, b: Tensor) -> Tensor:
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of products of two vectors."""
-    if a.ndim != 1 or b.ndim != 1:
-        raise _facula.ShapeError(f"dot of shapes {a.shape} and {b.shape}: two vectors were expected")
-    if a.shape != b.shape:
-        raise _facula.ShapeError(f"dot of vectors of {a.shape[0]} and {b.shape[0]} elements")
-    y = a * b
+    if input.ndim != 1 or tensor.ndim != 1:
+        raise _facula.ShapeError(f"dot of shapes {input.shape} and {tensor.shape}: two vectors were expected")
+    if input.shape != tensor.shape:
+        raise _facula.ShapeError(f"dot of vectors of {input.shape[0]} and {tensor.shape[0]} elements")
+    y = input * tensor
     return cast(sum(y), y.dtype)
 
 
 vecdot = dot
 
 
-def outer(a: Tensor, b: Tensor) -> Tensor:
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Each of a times each of b, of two vectors."""
-    if a.ndim != 1 or b.ndim != 1:
-        raise _facula.ShapeError(f"outer of shapes {a.shape} and {b.shape}: two vectors were expected")
-    t: Tensor = unsqueeze(a, 1) * unsqueeze(b, 0)
+    if input.ndim != 1 or vec2.ndim != 1:
+        raise _facula.ShapeError(f"outer of shapes {input.shape} and {vec2.shape}: two vectors were expected")
+    t: Tensor = unsqueeze(input, 1) * unsqueeze(vec2, 0)
     return t
 
 
@@ -80,24 +80,24 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     return _reshape(matmul(x, y), [*(a.shape[k] for k in rest_a), *(b.shape[k] for k in rest_b)])
 
 
-def mv(a: Tensor, b: Tensor) -> Tensor:
+def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
-    if a.ndim != 2 or b.ndim != 1:
-        raise _facula.ShapeError(f"mv of shapes {a.shape} and {b.shape}: a matrix and a vector were expected")
-    return matmul(a, b)
+    if input.ndim != 2 or vec.ndim != 1:
+        raise _facula.ShapeError(f"mv of shapes {input.shape} and {vec.shape}: a matrix and a vector were expected")
+    return matmul(input, vec)
 
 
-def inner(a: Tensor, b: Tensor) -> Tensor:
+def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums of products along the last dims of both."""
-    return tensordot(a, b, ([-1], [-1])) if a.ndim and b.ndim else a * b
+    return tensordot(input, other, ([-1], [-1])) if input.ndim and other.ndim else input * other
 
 
 ger = outer
 
 
-def vdot(a: Tensor, b: Tensor) -> Tensor:
+def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of products of two vectors."""
-    return dot(a, b)
+    return dot(input, other)
 
 
 def _plus(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
@@ -108,48 +108,48 @@ def _plus(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
     return z
 
 
-def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta x + alpha a b, of matrices"""
-    return _plus(x, mm(a, b), beta, alpha)
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta input + alpha mat1 mat2"""
+    return _plus(input, mm(mat1, mat2), beta, alpha)
 
 
-def addmv(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta x + alpha a b, of a matrix a and a vector b"""
-    return _plus(x, mv(a, b), beta, alpha)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta input + alpha mat vec"""
+    return _plus(input, mv(mat, vec), beta, alpha)
 
 
-def addr(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta x + alpha a b^T, of vectors"""
-    return _plus(x, outer(a, b), beta, alpha)
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta input + alpha vec1 vec2^T"""
+    return _plus(input, outer(vec1, vec2), beta, alpha)
 
 
-def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta x + alpha a b, of as many matrices"""
-    return _plus(x, bmm(a, b), beta, alpha)
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta input + alpha batch1 batch2, of as many matrices"""
+    return _plus(input, bmm(batch1, batch2), beta, alpha)
 
 
-def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta x + alpha times the sum of as many products"""
-    return _plus(x, sum(bmm(a, b), 0), beta, alpha)
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta input + alpha times the sum of as many products"""
+    return _plus(input, sum(bmm(batch1, batch2), 0), beta, alpha)
 
 
-def kron(a: Tensor, b: Tensor) -> Tensor:
+def kron(input: Tensor, other: Tensor) -> Tensor:
     """Each element of a times all of b, side by side."""
-    n = max(a.ndim, b.ndim)
-    p, q = [1] * (n - a.ndim) + list(a.shape), [1] * (n - b.ndim) + list(b.shape)
-    x = _reshape(a, [k for s in p for k in (s, 1)])
-    y = _reshape(b, [k for s in q for k in (1, s)])
+    n = max(input.ndim, other.ndim)
+    p, q = [1] * (n - input.ndim) + list(input.shape), [1] * (n - other.ndim) + list(other.shape)
+    x = _reshape(input, [k for s in p for k in (s, 1)])
+    y = _reshape(other, [k for s in q for k in (1, s)])
     return _reshape(x * y, [s * t for s, t in zip(p, q)])
 
 
-def matrix_power(a: Tensor, n: int) -> Tensor:
+def matrix_power(input: Tensor, n: int) -> Tensor:
     """A square matrix times itself, n times; n >= 0."""
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or n < 0:
-        raise _facula.ShapeError(f"matrix_power {n} of shape {a.shape}: a square matrix and n >= 0 were expected")
-    y = expand(cast(eye(a.shape[-1]), a.dtype), *a.shape)
+    if input.ndim < 2 or input.shape[-1] != input.shape[-2] or n < 0:
+        raise _facula.ShapeError(f"matrix_power {n} of shape {input.shape}: a square matrix and n >= 0 were expected")
+    y = expand(cast(eye(input.shape[-1]), input.dtype), *input.shape)
     while n:
-        y = matmul(y, a) if n & 1 else y
-        a, n = matmul(a, a) if n > 1 else a, n >> 1
+        y = matmul(y, input) if n & 1 else y
+        input, n = matmul(input, input) if n > 1 else input, n >> 1
     return y
 
 
@@ -161,15 +161,15 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return y
 
 
-def cross(a: Tensor, b: Tensor, dim: int | None = None) -> Tensor:
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The vector product along a dim of size 3, the first one unless said."""
-    shape = broadcast_shapes(a.shape, b.shape)
+    shape = broadcast_shapes(input.shape, other.shape)
     if dim is None and 3 not in shape:
-        raise _facula.ShapeError(f"cross of shapes {a.shape} and {b.shape}: no dim has size 3")
+        raise _facula.ShapeError(f"cross of shapes {input.shape} and {other.shape}: no dim has size 3")
     axis = shape.index(3) if dim is None else axes_of(dim, len(shape))[0]
     if shape[axis] != 3:
-        raise _facula.ShapeError(f"cross of shapes {a.shape} and {b.shape}: dim {dim} has size {shape[axis]}, not 3")
-    x, y = expand(a, *shape), expand(b, *shape)
+        raise _facula.ShapeError(f"cross of shapes {input.shape} and {other.shape}: dim {dim} has size {shape[axis]}, not 3")
+    x, y = expand(input, *shape), expand(other, *shape)
     return roll(x, -1, axis) * roll(y, -2, axis) - roll(x, -2, axis) * roll(y, -1, axis)
 
 
@@ -179,18 +179,18 @@ def _square(name: str, x: Tensor) -> Tensor:
     return apply(name, None, 0, x)
 
 
-def det(x: Tensor) -> Tensor:
+def det(input: Tensor) -> Tensor:
     """The determinants of square matrices."""
-    return _square("det", x)
+    return _square("det", input)
 
 
-def inverse(x: Tensor) -> Tensor:
+def inverse(input: Tensor) -> Tensor:
     """The inverses of square matrices."""
-    return _square("inverse", x)
+    return _square("inverse", input)
 
 
-def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """x with each part along a dim made shorter, where its p-norm is above maxnorm."""
-    axis = axes_of(dim, x.ndim)[0]
-    length = norm(x, p, [k for k in range(x.ndim) if k != axis], True)
-    return x * where(length > maxnorm, maxnorm / (length + 1e-7), ones_like(length))
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """input with each part along a dim made shorter, where its p-norm is above maxnorm."""
+    axis = axes_of(dim, input.ndim)[0]
+    length = norm(input, p, [k for k in range(input.ndim) if k != axis], True)
+    return input * where(length > maxnorm, maxnorm / (length + 1e-7), ones_like(length))

@@ -88,9 +88,9 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     return _made(_of(generator).permutation(n), dtype or int64, device, False)
 
 
-def bernoulli(p: Any, *, generator: Generator | None = None) -> Tensor:
-    """1 with probability p, else 0; its gradient by p is zeros."""
-    t = as_tensor(p)
+def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
+    """1 with probability input, else 0; its gradient by input is zeros."""
+    t = as_tensor(input)
     return flat(Tensor(_of(generator).random(t.shape) < np.asarray(t.detach()), dtype=t.dtype), t)
 
 
@@ -102,27 +102,31 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = (), *, generator: Genera
     return flat(y, *(x for x in (m, s) if x.requires_grad))
 
 
-def multinomial(p: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
     """Indices drawn with these weights, for each row."""
-    rows = np.asarray(p.detach()).astype(np.float64)
+    rows = np.asarray(input.detach()).astype(np.float64)
     weights = rows.reshape(-1, rows.shape[-1])
     drawn = [_of(generator).choice(r.size, num_samples, replacement, r / r.sum()) for r in weights]
     return Tensor(np.asarray(drawn).reshape(rows.shape[:-1] + (num_samples,)), dtype=int64)
 
 
-def rand_like(x: Tensor, **options: Any) -> Tensor:
-    """Uniform numbers from 0 to 1, with the shape of x."""
-    return rand(x.shape, **{"dtype": x.dtype, "device": x.device, **options})
+def rand_like(input: Tensor, **options: Any) -> Tensor:
+    """Uniform numbers from 0 to 1, with the shape of input."""
+    return rand(input.shape, **{"dtype": input.dtype, "device": input.device, **options})
 
 
-def randn_like(x: Tensor, **options: Any) -> Tensor:
-    """Normal numbers, with the shape of x."""
-    return randn(x.shape, **{"dtype": x.dtype, "device": x.device, **options})
+def randn_like(input: Tensor, **options: Any) -> Tensor:
+    """Normal numbers, with the shape of input."""
+    return randn(input.shape, **{"dtype": input.dtype, "device": input.device, **options})
+
+
+_words = {"from": "low", "to": "high"}          # what PyTorch calls them is a word of Python's
 
 
 def _fill(name: str, about: str, draw: Any) -> None:
-    def method(x: Tensor, *args: Any, generator: Generator | None = None) -> Tensor:
-        return written(x, Tensor(np.asarray(draw(_of(generator), x, *args)), dtype=x.dtype, device=x.device))
+    def method(input: Tensor, *args: Any, generator: Generator | None = None, **named: Any) -> Tensor:
+        numbers = draw(_of(generator), input, *args, **{_words.get(k, k): v for k, v in named.items()})
+        return written(input, Tensor(np.asarray(numbers), dtype=input.dtype, device=input.device))
     method.__name__, method.__doc__ = name, f"Filled with random numbers in place: {about}."
     setattr(Tensor, name, method)
 
@@ -131,7 +135,7 @@ _fill("uniform_", "uniform ones from low to high", lambda g, x, low=0.0, high=1.
 _fill("normal_", "normal ones", lambda g, x, mean=0.0, std=1.0: g.standard_normal(x.shape) * std + mean)
 _fill("bernoulli_", "1 with probability p, else 0", lambda g, x, p=0.5: g.random(x.shape) < p)
 _fill("random_", "integers from low up to, but without, high", lambda g, x, low=0, high=2 ** 31: g.integers(low, high, x.shape))
-_fill("exponential_", "of the exponential distribution", lambda g, x, rate=1.0: g.exponential(1 / rate, x.shape))
+_fill("exponential_", "of the exponential distribution", lambda g, x, lambd=1.0: g.exponential(1 / lambd, x.shape))
 setattr(Tensor, "multinomial", multinomial)
 setattr(Tensor, "bernoulli", bernoulli)
 del bool_

@@ -26,9 +26,9 @@ def _reduce(op: str, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     return apply(op, f"keep={int(keepdim)}", 0, x, ints(axes))
 
 
-def sum(x: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
+def sum(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
     """The sum over dims, or over all; of integers and bools an int64."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     if dtype is not None:
         t = cast(t, find(dtype))
     elif not t.dtype.is_floating_point and t.dtype.name != "uint64":
@@ -36,18 +36,18 @@ def sum(x: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, a
     return _reduce("sum", t, dim if axis is None else axis, keepdim)
 
 
-def mean(x: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
+def mean(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
     """The mean over dims, or over all."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     t = cast(t, find(dtype)) if dtype is not None else t
     if not t.dtype.is_floating_point:
         raise _facula.DtypeError(f"mean of {t.dtype}: cast it to a floating-point dtype first")
     return _reduce("mean", t, dim if axis is None else axis, keepdim)
 
 
-def prod(x: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
+def prod(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
     """The product over dims, or over all."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     if dtype is not None:
         t = cast(t, find(dtype))
     elif not t.dtype.is_floating_point and t.dtype.name != "uint64":
@@ -64,14 +64,14 @@ def _extreme(op: str, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     return _reduce(op, x, dim, keepdim)
 
 
-def amax(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def amax(input: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The largest element."""
-    return _extreme("reduce_max", as_tensor(x), dim, keepdim)
+    return _extreme("reduce_max", as_tensor(input), dim, keepdim)
 
 
-def amin(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def amin(input: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """The smallest element."""
-    return _extreme("reduce_min", as_tensor(x), dim, keepdim)
+    return _extreme("reduce_min", as_tensor(input), dim, keepdim)
 
 
 def _with_place(x: Tensor, dim: int, keepdim: bool, largest: bool) -> _Pair:
@@ -84,17 +84,17 @@ def _with_place(x: Tensor, dim: int, keepdim: bool, largest: bool) -> _Pair:
     return _Pair((values, at) if keepdim else (squeeze(values, dim), squeeze(at, dim)))
 
 
-def max(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest of all; with a dim the largest along it and where it stands; with a tensor the larger of both."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     if isinstance(dim, Tensor):
         return maximum(t, dim)
     return amax(t) if dim is None else _with_place(t, dim, keepdim, True)
 
 
-def min(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest of all; with a dim the smallest along it and where it stands; with a tensor the smaller of both."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     if isinstance(dim, Tensor):
         return minimum(t, dim)
     return amin(t) if dim is None else _with_place(t, dim, keepdim, False)
@@ -110,26 +110,26 @@ def _arg(op: str, x: Any, dim: int | None, keepdim: bool) -> Tensor:
     return apply(op, f"axis={axis_of(dim, t.ndim)} keep={int(keepdim)}", 0, t)
 
 
-def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Where the largest element stands; the first of equal ones."""
-    return _arg("arg_max", x, dim, keepdim)
+    return _arg("arg_max", input, dim, keepdim)
 
 
-def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Where the smallest element stands; the first of equal ones."""
-    return _arg("arg_min", x, dim, keepdim)
+    return _arg("arg_min", input, dim, keepdim)
 
 
-def all(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def all(input: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Are all of them true?"""
-    return cast(_reduce("reduce_min", cast(cast(as_tensor(x), bool_), find("int32")), dim, keepdim), bool_) \
-        if math.prod(as_tensor(x).shape) else _counted(x, dim, keepdim, True)
+    return cast(_reduce("reduce_min", cast(cast(as_tensor(input), bool_), find("int32")), dim, keepdim), bool_) \
+        if math.prod(as_tensor(input).shape) else _counted(input, dim, keepdim, True)
 
 
-def any(x: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
+def any(input: Any, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """Is one of them true?"""
-    return cast(_reduce("reduce_max", cast(cast(as_tensor(x), bool_), find("int32")), dim, keepdim), bool_) \
-        if math.prod(as_tensor(x).shape) else _counted(x, dim, keepdim, False)
+    return cast(_reduce("reduce_max", cast(cast(as_tensor(input), bool_), find("int32")), dim, keepdim), bool_) \
+        if math.prod(as_tensor(input).shape) else _counted(input, dim, keepdim, False)
 
 
 def _counted(x: Any, dim: Dims, keepdim: bool, every: bool) -> Tensor:
@@ -139,9 +139,11 @@ def _counted(x: Any, dim: Dims, keepdim: bool, every: bool) -> Tensor:
     return Tensor(np.expand_dims(found, axes) if keepdim else found)
 
 
-def var(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1, unbiased: bool | None = None) -> Tensor:
+def var(input: Any, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1) -> Tensor:
     """The variance: squares of distances from the mean, divided by their number less the correction."""
-    t = floats(as_tensor(x))
+    t = floats(as_tensor(input))
+    if isinstance(dim, bool):           # var(x, False): over all
+        dim, unbiased = None, dim
     if unbiased is not None:
         correction = 1 if unbiased else 0
     n = math.prod(t.shape[a] for a in axes_of(dim, t.ndim))
@@ -150,9 +152,9 @@ def var(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 
     return total / builtins.max(n - correction, 0.0)
 
 
-def std(x: Any, dim: Dims = None, keepdim: bool = False, *, correction: float = 1, unbiased: bool | None = None) -> Tensor:
+def std(input: Any, dim: Dims = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1) -> Tensor:
     """The square root of the variance."""
-    return _root(var(x, dim, keepdim, correction=correction, unbiased=unbiased))
+    return _root(var(input, dim, unbiased, keepdim, correction=correction))
 
 
 def _root(x: Tensor, p: float = 0.5) -> Tensor:
@@ -164,9 +166,9 @@ def _root(x: Tensor, p: float = 0.5) -> Tensor:
     return where(none, 0.0, sqrt(safe) if p == 0.5 else pow(safe, p))
 
 
-def norm(x: Any, p: float | str = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """(sum |x|^p)^(1/p); of p = 0 how many are not 0, of infinities the largest and the smallest."""
-    t = floats(as_tensor(x))
+def norm(input: Any, p: float | str = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """(sum |input|^p)^(1/p); of p = 0 how many are not 0, of infinities the largest and the smallest."""
+    t = floats(as_tensor(input))
     if p in (2, "fro"):
         return _reduce("reduce_l2", t, dim, keepdim)
     if p == 1:
@@ -182,43 +184,43 @@ def norm(x: Any, p: float | str = 2, dim: Dims = None, keepdim: bool = False) ->
     return _root(sum(_root(abs(t), float(p)), dim, keepdim), 1 / float(p))
 
 
-def logsumexp(x: Any, dim: Dims, keepdim: bool = False) -> Tensor:
-    """ln sum e^x, without overflow."""
-    return _reduce("reduce_log_sum_exp", floats(as_tensor(x)), dim, keepdim)
+def logsumexp(input: Any, dim: Dims, keepdim: bool = False) -> Tensor:
+    """ln sum e^input, without overflow."""
+    return _reduce("reduce_log_sum_exp", floats(as_tensor(input)), dim, keepdim)
 
 
-def softmax(x: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
-    """e^x / sum e^x along a dim."""
-    t = cast(as_tensor(x), find(dtype)) if dtype is not None else floats(as_tensor(x))
+def softmax(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
+    """e^input / sum e^input along a dim."""
+    t = cast(as_tensor(input), find(dtype)) if dtype is not None else floats(as_tensor(input))
     return apply("softmax", f"axis={axis_of(dim, t.ndim)}", 0, t)
 
 
-def log_softmax(x: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
+def log_softmax(input: Any, dim: int = -1, *, dtype: Any = None) -> Tensor:
     """ln softmax, without overflow."""
-    t = cast(as_tensor(x), find(dtype)) if dtype is not None else floats(as_tensor(x))
+    t = cast(as_tensor(input), find(dtype)) if dtype is not None else floats(as_tensor(input))
     return apply("log_softmax", f"axis={axis_of(dim, t.ndim)}", 0, t)
 
 
-def cumsum(x: Any, dim: int, *, dtype: Any = None) -> Tensor:
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     """Sums of what stands before, along a dim."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     t = cast(t, find(dtype)) if dtype is not None else t if t.dtype.is_floating_point else cast(t, int64)
     return apply("cum_sum", None, 0, t, Tensor(axis_of(dim, t.ndim), dtype="int64")) if t.ndim else t
 
 
-def cumprod(x: Any, dim: int, *, dtype: Any = None) -> Tensor:
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Tensor:
     """Products of what stands before, along a dim."""
-    t = as_tensor(x)
+    t = as_tensor(input)
     t = cast(t, find(dtype)) if dtype is not None else t if t.dtype.is_floating_point else cast(t, int64)
     return apply("cum_prod", None, 0, t, Tensor(axis_of(dim, t.ndim), dtype="int64")) if t.ndim else t
 
 
-def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """A 1 at the place that each label says."""
-    if x.dtype.is_floating_point or x.dtype is bool_:
-        raise _facula.DtypeError(f"one_hot of {x.dtype}: integers were expected")
-    if num_classes < 0 and not x._count:
+    if input.dtype.is_floating_point or input.dtype is bool_:
+        raise _facula.DtypeError(f"one_hot of {input.dtype}: integers were expected")
+    if num_classes < 0 and not input._count:
         raise _facula.ShapeError("one_hot: without a label, num_classes is not known")
-    n = int(amax(x)) + 1 if num_classes < 0 else num_classes
-    _check_places("one_hot", x, n)
-    return apply("one_hot", "axis=-1", 0, x, Tensor(n, dtype="int64"), Tensor([0, 1], dtype="int64"))
+    n = int(amax(input)) + 1 if num_classes < 0 else num_classes
+    _check_places("one_hot", input, n)
+    return apply("one_hot", "axis=-1", 0, input, Tensor(n, dtype="int64"), Tensor([0, 1], dtype="int64"))

@@ -87,22 +87,22 @@ def _framing(name: str, n_fft: int, hop_length: int | None, win_length: int | No
     return hop, pad(cast(w, like.dtype), [before, n_fft - width - before])
 
 
-def stft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None, center: bool = True,
+def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None, center: bool = True,
          pad_mode: str = "reflect", normalized: bool = False, onesided: bool = True, return_complex: bool = False) -> Tensor:
     """Spectra of frames of n_fft samples, one every hop_length (a quarter of that): [.., frequencies, frames, 2], pairs of real and
     imaginary parts.  center: frames have their middle, not their beginning, at multiples of the hop."""
     if return_complex:
         raise _facula.UnsupportedError("stft: facula has no complex numbers; the last dim of the result are real and imaginary parts")
-    if x.ndim not in (1, 2) or not x.dtype.is_floating_point:
-        raise _facula.ShapeError(f"stft of shape {x.shape} and {x.dtype.name}: floats [samples] or [batch, samples] were expected")
-    hop, w = _framing("stft", n_fft, hop_length, win_length, window, x)
-    rows = unsqueeze(x, 0) if x.ndim == 1 else x
+    if input.ndim not in (1, 2) or not input.dtype.is_floating_point:
+        raise _facula.ShapeError(f"stft of shape {input.shape} and {input.dtype.name}: floats [samples] or [batch, samples] were expected")
+    hop, w = _framing("stft", n_fft, hop_length, win_length, window, input)
+    rows = unsqueeze(input, 0) if input.ndim == 1 else input
     if center and pad_mode == "reflect" and rows.shape[1] <= n_fft // 2:
         raise _facula.ShapeError(f"stft: {rows.shape[1]} samples cannot be reflected by {n_fft // 2}")
     rows = pad(rows, [n_fft // 2, n_fft // 2], pad_mode) if center else rows
     y = permute(apply("stft", f"onesided={int(onesided)}", 0, rows, w, ints([hop]), ints([n_fft])), [0, 2, 3, 1])
     y = y * n_fft ** -0.5 if normalized else y
-    return squeeze(y, 0) if x.ndim == 1 else y
+    return squeeze(y, 0) if input.ndim == 1 else y
 
 
 def _added(frames: Tensor, hop: int) -> Tensor:
@@ -117,16 +117,16 @@ def _added(frames: Tensor, hop: int) -> Tensor:
     return narrow(reshape(total, batch, -1), 1, 0, length + hop * (count - 1))
 
 
-def istft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None, center: bool = True,
+def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Tensor | None = None, center: bool = True,
           normalized: bool = False, onesided: bool = True, length: int | None = None, return_complex: bool = False) -> Tensor:
     """The signal whose stft() this is; an error where windows leave a sample without weight."""
     if return_complex:
         raise _facula.UnsupportedError("istft: facula has no complex numbers: the result is real")
     bins = n_fft // 2 + 1 if onesided else n_fft
-    if x.ndim not in (3, 4) or x.shape[-1] != 2 or x.shape[-3] != bins:
-        raise _facula.ShapeError(f"istft of shape {x.shape}: [.., {bins}, frames, 2] was expected")
-    hop, w = _framing("istft", n_fft, hop_length, win_length, window, x)
-    spectra = unsqueeze(x, 0) if x.ndim == 3 else x
+    if input.ndim not in (3, 4) or input.shape[-1] != 2 or input.shape[-3] != bins:
+        raise _facula.ShapeError(f"istft of shape {input.shape}: [.., {bins}, frames, 2] was expected")
+    hop, w = _framing("istft", n_fft, hop_length, win_length, window, input)
+    spectra = unsqueeze(input, 0) if input.ndim == 3 else input
     norm = "ortho" if normalized else None
     frames = fft.irfft(narrow(spectra, 1, 0, n_fft // 2 + 1), n_fft, 1, norm)
     w = reshape(w, 1, -1, 1)
@@ -138,4 +138,4 @@ def istft(x: Tensor, n_fft: int, hop_length: int | None = None, win_length: int 
         raise _facula.ArgumentError("istft: the windows leave a sample without weight")
     y = y / weight
     y = pad(y, [0, length - y.shape[1]]) if length is not None and length > y.shape[1] else y
-    return squeeze(y, 0) if x.ndim == 3 else y
+    return squeeze(y, 0) if input.ndim == 3 else y

@@ -38,12 +38,12 @@ def mean(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
 
 def var(x: Tensor, /, *, axis: _Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance: squared distances from the mean, divided by their number less the correction."""
-    return r.var(x, axis, keepdims, correction=correction)
+    return r.var(x, axis, keepdim=keepdims, correction=correction)
 
 
 def std(x: Tensor, /, *, axis: _Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of the variance."""
-    return r.std(x, axis, keepdims, correction=correction)
+    return r.std(x, axis, keepdim=keepdims, correction=correction)
 
 
 def max(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:

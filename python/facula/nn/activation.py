@@ -6,33 +6,49 @@ from typing import Any
 from .. import functional as T
 from .._facula import Tensor
 from . import functional as F
+from ..in_place import written
 from .module import Module, Parameter
 
 
-class _Plain(Module):
+class _Writing(Module):
+    """One that may write its result into its input."""
+
+    inplace = False
+
+    def _result(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self._result(x)
+        return written(x, y) if self.inplace else y
+
+
+class _Plain(_Writing):
     """One without options."""
 
     function: Any = None
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
+        self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        return type(self).function(x)
+    def _result(self, x: Tensor) -> Tensor:
+        y: Tensor = type(self).function(x)
+        return y
 
 
 def _plain(name: str, function: Any) -> type[_Plain]:
     return type(name, (_Plain,), {"function": staticmethod(function), "__module__": "facula.nn", "__doc__": function.__doc__})
 
 
-ReLU, ReLU6 = _plain("ReLU", T.relu), _plain("ReLU6", F.relu6)
+ReLU, ReLU6 = _plain("ReLU", F.relu), _plain("ReLU6", F.relu6)
 Sigmoid, Tanh, SiLU = _plain("Sigmoid", T.sigmoid), _plain("Tanh", T.tanh), _plain("SiLU", F.silu)
 Mish, SELU, Softsign = _plain("Mish", F.mish), _plain("SELU", F.selu), _plain("Softsign", F.softsign)
 Hardswish, Hardsigmoid = _plain("Hardswish", F.hardswish), _plain("Hardsigmoid", F.hardsigmoid)
 LogSigmoid, Tanhshrink = _plain("LogSigmoid", F.logsigmoid), _plain("Tanhshrink", F.tanhshrink)
 
 
-class _Option(Module):
+class _Option(_Writing):
     """One with a number or a word."""
 
     function: Any = None
@@ -45,9 +61,11 @@ class _Option(Module):
         if named:
             raise TypeError(f"{type(self).__name__}: no option {next(iter(named))!r}, but {self.option}")
         self.value = self.usual if value is None else value
+        self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        return type(self).function(x, self.value)
+    def _result(self, x: Tensor) -> Tensor:
+        y: Tensor = type(self).function(x, self.value)
+        return y
 
     def extra_repr(self) -> str:
         return f"{self.option}={self.value!r}"
@@ -77,25 +95,25 @@ class Softplus(Module):
         return F.softplus(x, self.beta, self.threshold)
 
 
-class Hardtanh(Module):
+class Hardtanh(_Writing):
     """x cut off below min_val and above max_val."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
-        self.min_val, self.max_val = min_val, max_val
+        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def _result(self, x: Tensor) -> Tensor:
         return F.hardtanh(x, self.min_val, self.max_val)
 
 
-class Threshold(Module):
+class Threshold(_Writing):
     """x where it is above the threshold, else a value."""
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
-        self.threshold, self.value = threshold, value
+        self.threshold, self.value, self.inplace = threshold, value, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def _result(self, x: Tensor) -> Tensor:
         return F.threshold(x, self.threshold, self.value)
 
 
@@ -110,14 +128,14 @@ class PReLU(Module):
         return F.prelu(x, self.weight)
 
 
-class RReLU(Module):
+class RReLU(_Writing):
     """x, or a slope times x below 0: by chance while training, else the mean one."""
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
         super().__init__()
-        self.lower, self.upper = lower, upper
+        self.lower, self.upper, self.inplace = lower, upper, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def _result(self, x: Tensor) -> Tensor:
         return F.rrelu(x, self.lower, self.upper, self.training)
 
 

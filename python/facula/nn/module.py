@@ -1,6 +1,7 @@
 """Modules: what a network is made of, with PyTorch's names."""
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -30,6 +31,16 @@ class Parameter(Tensor):
         return (Parameter, (self.detach(), self.requires_grad))
 
 
+def _placed(init: Any) -> Any:
+    """The __init__ of a layer with device and dtype, as PyTorch's layers have them."""
+    @functools.wraps(init)
+    def made(self: Module, *args: Any, device: Any = None, dtype: Any = None, **options: Any) -> None:
+        init(self, *args, **options)
+        if device is not None or dtype is not None:
+            self.to(device=device, dtype=dtype)
+    return made
+
+
 class Module:
     """The base of all networks: subclass it, make parts in __init__, write forward."""
 
@@ -38,6 +49,11 @@ class Module:
     def __init__(self) -> None:
         self.__dict__.update(_parameters=OrderedDict(), _buffers=OrderedDict(), _modules=OrderedDict(), _transient=set(),
                              _forward_hooks=[], _forward_pre_hooks=[], training=True)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("facula.nn") and "__init__" in cls.__dict__:
+            setattr(cls, "__init__", _placed(cls.__dict__["__init__"]))
 
     # -- parts
 
@@ -247,13 +263,18 @@ class Module:
             p.grad = None if set_to_none or p.grad is None else p.grad * 0.0
 
     def to(self: M, *args: Any, **kwargs: Any) -> M:
-        """Parameters and buffers of another dtype, on another device."""
+        """Parameters and buffers of another dtype, which integers keep, on another device.  Parameters stay what optimizers know."""
+        def moved(t: Tensor) -> Tensor:
+            return t.to(*args, **kwargs) if t.dtype.is_floating_point else t.to(Tensor(0.0, device=t.device).to(*args, **kwargs).device)
         for m in self.modules():
-            for part in (m._parameters, m._buffers):
-                for name, t in part.items():
-                    if t is not None and (t.dtype.is_floating_point or not args or isinstance(args[0], str)):
-                        moved = t.detach().to(*args, **kwargs)
-                        part[name] = Parameter(moved, t.requires_grad) if isinstance(t, Parameter) else moved
+            for p in m._parameters.values():
+                if p is not None:
+                    grad = p.grad
+                    p.data = moved(p.detach())
+                    p.grad = None if grad is None else moved(grad)
+            for name, t in m._buffers.items():
+                if t is not None:
+                    m._buffers[name] = moved(t.detach())
         return self
 
     def float(self: M) -> M:

@@ -41,16 +41,16 @@ def _check_shapes(who: str, x: Tensor, target: Tensor) -> None:
         warnings.warn(f"{who}: shapes {x.shape} and {target.shape} differ, so one is repeated for the other; is that meant?", stacklevel=3)
 
 
-def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """-x[label], x being logarithms of probabilities."""
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """-input[label], input being logarithms of probabilities."""
     labels = cast(target, int64)
-    if not x.ndim or labels.shape != x.shape[:1] * (x.ndim > 1) + x.shape[2:]:
-        raise _facula.ShapeError(f"nll_loss: labels of shape {labels.shape} for {x.shape}")
-    _check_labels("nll_loss", labels, x.shape[1 if x.ndim > 1 else 0], ignore_index)
+    if not input.ndim or labels.shape != input.shape[:1] * (input.ndim > 1) + input.shape[2:]:
+        raise _facula.ShapeError(f"nll_loss: labels of shape {labels.shape} for {input.shape}")
+    _check_labels("nll_loss", labels, input.shape[1 if input.ndim > 1 else 0], ignore_index)
     counts = labels != ignore_index
     safe = T.where(counts, labels, T.zeros_like(labels))
-    picked = -T.gather(x, 1, safe.unsqueeze(1)).squeeze(1) if x.ndim > 1 else -x[safe]
-    share = cast(counts, x.dtype)
+    picked = -T.gather(input, 1, safe.unsqueeze(1)).squeeze(1) if input.ndim > 1 else -input[safe]
+    share = cast(counts, input.dtype)
     if weight is not None:
         share = share * apply("gather", "axis=0", 0, weight, safe)
     losses = T.where(counts, picked, 0.0) * share           # what is ignored may be infinite
@@ -69,102 +69,102 @@ def _smoothed(x: Tensor, target: Tensor, ignore_index: int, reduction: str, shar
     return T.sum(losses) / T.sum(cast(counts, x.dtype)) if reduction == "mean" else _reduced(losses, reduction)
 
 
-def cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:
-    """-log softmax(x)[label]; target: labels (integers), or probabilities (floats) of x's shape."""
+    """-log softmax(input)[label]; target: labels (integers), or probabilities (floats) of input's shape."""
     if target.dtype.is_floating_point:
-        log_p = log_softmax(x, 1 if x.ndim > 1 else 0)
-        classes = x.shape[1 if x.ndim > 1 else 0]
+        log_p = log_softmax(input, 1 if input.ndim > 1 else 0)
+        classes = input.shape[1 if input.ndim > 1 else 0]
         t = target * (1 - label_smoothing) + label_smoothing / classes if label_smoothing else target
         if weight is not None:
-            t = t * weight.reshape([1, -1] + [1] * (x.ndim - 2))
-        losses = -T.sum(t * log_p, 1 if x.ndim > 1 else 0)
+            t = t * weight.reshape([1, -1] + [1] * (input.ndim - 2))
+        losses = -T.sum(t * log_p, 1 if input.ndim > 1 else 0)
         return T.sum(losses) / losses._count if reduction == "mean" else _reduced(losses, reduction)
-    if x.ndim == 1:
-        return cross_entropy(x.unsqueeze(0), target.reshape(1), weight, ignore_index, reduction, label_smoothing)
+    if input.ndim == 1:
+        return cross_entropy(input.unsqueeze(0), target.reshape(1), weight, ignore_index, reduction, label_smoothing)
     if weight is None and reduction in ("mean", "sum", "none"):
-        _check_labels("cross_entropy", target, x.shape[1], ignore_index)
-        if label_smoothing and moves("cross_entropy", x, label_smoothing):
-            return _smoothed(x, target, ignore_index, reduction, label_smoothing)
+        _check_labels("cross_entropy", target, input.shape[1], ignore_index)
+        if label_smoothing and moves("cross_entropy", input, label_smoothing):
+            return _smoothed(input, target, ignore_index, reduction, label_smoothing)
         attrs = _words(reduction=reduction, ignore=True, ignore_index=ignore_index, label_smoothing=label_smoothing or None)
-        return apply("cross_entropy", attrs, 0, x, cast(target, int64))
-    log_p = log_softmax(x, 1)
+        return apply("cross_entropy", attrs, 0, input, cast(target, int64))
+    log_p = log_softmax(input, 1)
     loss = nll_loss(log_p, target, weight, ignore_index, reduction)
     if not label_smoothing:
         return loss
     labels = cast(target, int64)
     counts = labels != ignore_index
-    spread = T.where(counts, -T.sum(log_p * weight.reshape([1, -1] + [1] * (x.ndim - 2)), 1), 0.0)  # type: ignore[union-attr]
-    share = apply("gather", "axis=0", 0, weight, T.where(counts, labels, 0)) * cast(counts, x.dtype)
+    spread = T.where(counts, -T.sum(log_p * weight.reshape([1, -1] + [1] * (input.ndim - 2)), 1), 0.0)  # type: ignore[union-attr]
+    share = apply("gather", "axis=0", 0, weight, T.where(counts, labels, 0)) * cast(counts, input.dtype)
     smooth = T.sum(spread) / T.sum(share) if reduction == "mean" else _reduced(spread, reduction)
-    return loss * (1 - label_smoothing) + smooth * (label_smoothing / x.shape[1])
+    return loss * (1 - label_smoothing) + smooth * (label_smoothing / input.shape[1])
 
 
-def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """(x - y)^2"""
-    _check_shapes("mse_loss", x, target)
-    d = x - target
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """(input - target)^2"""
+    _check_shapes("mse_loss", input, target)
+    d = input - target
     return _reduced(d * d, reduction)
 
 
-def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """|x - y|"""
-    _check_shapes("l1_loss", x, target)
-    return _reduced(T.abs(x - target), reduction)
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """|input - target|"""
+    _check_shapes("l1_loss", input, target)
+    return _reduced(T.abs(input - target), reduction)
 
 
-def smooth_l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """x^2 / (2 beta) of distances below beta, |x| - beta / 2 of others."""
-    _check_shapes("smooth_l1_loss", x, target)
-    d = T.abs(x - target)
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """d^2 / (2 beta) of distances d below beta, d - beta / 2 of others."""
+    _check_shapes("smooth_l1_loss", input, target)
+    d = T.abs(input - target)
     if beta == 0:
         return _reduced(d, reduction)
     return _reduced(T.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
 
 
-def huber_loss(x: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """x^2 / 2 of small distances, delta (|x| - delta / 2) of large ones."""
-    _check_shapes("huber_loss", x, target)
-    d = T.abs(x - target)
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """d^2 / 2 of small distances d, delta (d - delta / 2) of large ones."""
+    _check_shapes("huber_loss", input, target)
+    d = T.abs(input - target)
     return _reduced(T.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
 
 
-def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
                                      pos_weight: Tensor | None = None) -> Tensor:
-    """The binary cross entropy of sigmoid(x), without overflow."""
-    _same_shapes("binary_cross_entropy_with_logits", x, target)
-    soft = apply("softplus", None, 0, -x)
+    """The binary cross entropy of sigmoid(input), without overflow."""
+    _same_shapes("binary_cross_entropy_with_logits", input, target)
+    soft = apply("softplus", None, 0, -input)
     if pos_weight is None:
-        losses = (1 - target) * x + soft
+        losses = (1 - target) * input + soft
     else:
-        losses = (1 - target) * x + (1 + (pos_weight - 1) * target) * soft
+        losses = (1 - target) * input + (1 + (pos_weight - 1) * target) * soft
     return _reduced(losses if weight is None else losses * weight, reduction)
 
 
-def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """-y ln p - (1 - y) ln(1 - p), of probabilities."""
-    _same_shapes("binary_cross_entropy", x, target)
-    low = Tensor(-100.0, dtype=x.dtype)
-    losses = -(target * T.maximum(T.log(x), low) + (1 - target) * T.maximum(T.log(1 - x), low))
+    _same_shapes("binary_cross_entropy", input, target)
+    low = Tensor(-100.0, dtype=input.dtype)
+    losses = -(target * T.maximum(T.log(input), low) + (1 - target) * T.maximum(T.log(1 - input), low))
     return _reduced(losses if weight is None else losses * weight, reduction)
 
 
-def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """y (ln y - x): the divergence of y from logarithms of probabilities x."""
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target (ln target - input): the divergence of the target from logarithms of probabilities."""
     if log_target:
-        losses = T.exp(target) * (target - x)
+        losses = T.exp(target) * (target - input)
     else:
         none = target == 0
-        losses = T.where(none, 0.0, target * (T.log(T.where(none, 1.0, target)) - x))
-    return T.sum(losses) / (x.shape[0] if x.ndim else 1) if reduction == "batchmean" else _reduced(losses, reduction)
+        losses = T.where(none, 0.0, target * (T.log(T.where(none, 1.0, target)) - input))
+    return T.sum(losses) / (input.shape[0] if input.ndim else 1) if reduction == "batchmean" else _reduced(losses, reduction)
 
 
-def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dim."""
-    a, b = (a, b) if a.shape == b.shape else T.broadcast_tensors(a, b)
-    return T.sum(a * b, dim) / (T.maximum(T.norm(a, 2, dim), eps) * T.maximum(T.norm(b, 2, dim), eps))
+    x1, x2 = (x1, x2) if x1.shape == x2.shape else T.broadcast_tensors(x1, x2)
+    return T.sum(x1 * x2, dim) / (T.maximum(T.norm(x1, 2, dim), eps) * T.maximum(T.norm(x2, 2, dim), eps))
 
 
-def hinge_embedding_loss(x: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """x where the label is 1, max(0, margin - x) where it is -1, and the sum of both where it is another."""
-    return _reduced(T.where(target == -1, 0.0, x) + T.where(target == 1, 0.0, T.clamp(margin - x, 0.0)), reduction)
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """input where the label is 1, max(0, margin - input) where it is -1, and the sum of both where it is another."""
+    return _reduced(T.where(target == -1, 0.0, input) + T.where(target == 1, 0.0, T.clamp(margin - input, 0.0)), reduction)

@@ -60,11 +60,11 @@ def _first_axis(who: str, x: Tensor, normalized_shape: Sequence[int], *others: T
     return x.ndim - len(sizes)
 
 
-def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
                bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5) -> Tensor:
     """Each channel with mean 0 and variance 1, of the batch in training, else of the running statistics, which training updates; momentum: a number, or a
     tensor of one."""
-    return counting_batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps, None)
+    return counting_batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps, None)
 
 
 def counting_batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None, bias: Tensor | None,
@@ -113,46 +113,46 @@ def counting_batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Ten
     return y
 
 
-def layer_norm(x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
+def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:
     """Mean 0 and variance 1 over the last dims."""
-    axis = _first_axis("layer_norm", x, normalized_shape, weight, bias)
-    if _moves("layer_norm", x, eps):
-        return plain_norms.layer_norm(x, axis, weight, bias, eps)
-    return apply("layer_norm", _words(axis=axis, epsilon=eps), 0, *_inputs(x, weight, bias))
+    axis = _first_axis("layer_norm", input, normalized_shape, weight, bias)
+    if _moves("layer_norm", input, eps):
+        return plain_norms.layer_norm(input, axis, weight, bias, eps)
+    return apply("layer_norm", _words(axis=axis, epsilon=eps), 0, *_inputs(input, weight, bias))
 
 
-def rms_norm(x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """x over the root of the mean of its squares; eps: that of float32, or of float64, unless said."""
-    axis = _first_axis("rms_norm", x, normalized_shape, weight)
-    small = (2.0 ** -52 if x.dtype is float64 else 2.0 ** -23) if eps is None else eps
-    if _moves("rms_norm", x, small):
-        return plain_norms.rms_norm(x, axis, weight, small)
-    return apply("rms_norm", _words(axis=axis, epsilon=small), 0, *_inputs(x, weight, None))
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """input over the root of the mean of its squares; eps: that of float32, or of float64, unless said."""
+    axis = _first_axis("rms_norm", input, normalized_shape, weight)
+    small = (2.0 ** -52 if input.dtype is float64 else 2.0 ** -23) if eps is None else eps
+    if _moves("rms_norm", input, small):
+        return plain_norms.rms_norm(input, axis, weight, small)
+    return apply("rms_norm", _words(axis=axis, epsilon=small), 0, *_inputs(input, weight, None))
 
 
-def group_norm(x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """Mean 0 and variance 1 over groups of channels of each sample."""
-    if x.ndim > 1 and num_groups > 0 and not x.shape[1] % num_groups and _moves("group_norm", x, eps):
-        return plain_norms.group_norm(x, num_groups, weight, bias, eps)
-    return apply("group_norm", _words(groups=num_groups, epsilon=eps), 0, *_inputs(x, weight, bias))
+    if input.ndim > 1 and num_groups > 0 and not input.shape[1] % num_groups and _moves("group_norm", input, eps):
+        return plain_norms.group_norm(input, num_groups, weight, bias, eps)
+    return apply("group_norm", _words(groups=num_groups, epsilon=eps), 0, *_inputs(input, weight, bias))
 
 
-def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
                   bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """Mean 0 and variance 1 over each channel of each sample, whose statistics change the running ones; without use_input_stats by the running statistics."""
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise _facula.ArgumentError("instance_norm: without use_input_stats it needs running_mean and running_var")
-        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
-    if x.ndim < 2 or x._count and math.prod(x.shape[2:]) < 2:
-        raise _facula.ShapeError(f"instance norm: one value for each channel has no variance (shape {x.shape})")
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    if input.ndim < 2 or input._count and math.prod(input.shape[2:]) < 2:
+        raise _facula.ShapeError(f"instance norm: one value for each channel has no variance (shape {input.shape})")
     if running_mean is not None or running_var is not None:
         with no_grad():
-            _follow(x.detach(), running_mean, running_var, momentum)
-    if x.ndim > 2 and _moves("instance_norm", x, eps):
-        return plain_norms.instance_norm(x, weight, bias, eps)
-    return apply("instance_norm", _words(epsilon=eps), 0, *_inputs(x, weight, bias))
+            _follow(input.detach(), running_mean, running_var, momentum)
+    if input.ndim > 2 and _moves("instance_norm", input, eps):
+        return plain_norms.instance_norm(input, weight, bias, eps)
+    return apply("instance_norm", _words(epsilon=eps), 0, *_inputs(input, weight, bias))
 
 
 def _follow(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float) -> None:
@@ -165,17 +165,17 @@ def _follow(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, 
         running_var._become(running_var.detach() * (1 - momentum) + var * momentum)
 
 
-def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x over a power of the squares of its neighbour channels."""
-    if size > 0 and x.ndim > 1 and moves("lrn", x, size, alpha, beta, k):
-        return plain_norms.local_response_norm(x, size, alpha, beta, k)
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """input over a power of the squares of its neighbour channels."""
+    if size > 0 and input.ndim > 1 and moves("lrn", input, size, alpha, beta, k):
+        return plain_norms.local_response_norm(input, size, alpha, beta, k)
     words = _words(size=size, alpha=alpha, beta=beta, bias=k)
-    if size % 2 or x.ndim < 2:
-        return apply("lrn", words, 0, x)
+    if size % 2 or input.ndim < 2:
+        return apply("lrn", words, 0, input)
     # of an even number ONNX takes one more channel after, PyTorch before
-    return T.flip(apply("lrn", words, 0, T.flip(x, 1)), 1)
+    return T.flip(apply("lrn", words, 0, T.flip(input, 1)), 1)
 
 
-def normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Vectors along a dim, divided by their p-norm."""
-    return x / T.maximum(T.norm(x, p, dim, True), eps)
+    return input / T.maximum(T.norm(input, p, dim, True), eps)

@@ -12,17 +12,17 @@ from .common import Size, _words, fixed, many
 _CONV = ("", "conv1d", "conv2d", "conv3d")
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x w^T + b"""
-    return apply("linear", None, 0, x, weight, bias) if bias is not None else apply("linear", None, 0, x, weight)
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input w^T + b"""
+    return apply("linear", None, 0, input, weight, bias) if bias is not None else apply("linear", None, 0, input, weight)
 
 
-def bilinear(a: Tensor, b: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """a W b for each output, and a bias."""
-    if a.ndim < 1 or a.shape[:-1] != b.shape[:-1] or weight.ndim != 3:
-        raise _facula.ShapeError(f"bilinear of shapes {a.shape} and {b.shape} with a weight of shape {weight.shape}")
-    rows = math.prod(a.shape[:-1])
-    y = T.einsum("bi,oij,bj->bo", a.reshape(rows, a.shape[-1]), weight, b.reshape(rows, b.shape[-1])).reshape(*a.shape[:-1], weight.shape[0])
+    if input1.ndim < 1 or input1.shape[:-1] != input2.shape[:-1] or weight.ndim != 3:
+        raise _facula.ShapeError(f"bilinear of shapes {input1.shape} and {input2.shape} with a weight of shape {weight.shape}")
+    rows = math.prod(input1.shape[:-1])
+    y = T.einsum("bi,oij,bj->bo", input1.reshape(rows, input1.shape[-1]), weight, input2.reshape(rows, input2.shape[-1])).reshape(*input1.shape[:-1], weight.shape[0])
     return y if bias is None else y + bias
 
 

@@ -13,8 +13,10 @@ from .products import _new
 class Embedding(Module):
     """Rows of a table; weight [count, features]."""
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
+                 norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> None:
         super().__init__()
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = _new(num_embeddings, embedding_dim)
         init.normal_(self.weight)
@@ -30,7 +32,7 @@ class Embedding(Module):
         return e
 
     def forward(self, ids: Tensor) -> Tensor:
-        return F.embedding(ids, self.weight, self.padding_idx)
+        return F.embedding(ids, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"
