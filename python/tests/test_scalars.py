@@ -60,6 +60,10 @@ CALLS = {
     "pinverse": ["fac.pinverse(x, rtol=s / 1000)"], "lp_pool1d": ["F.lp_pool1d(b.abs() + 1, 2 + s, 2)"], "lp_pool2d": ["F.lp_pool2d(x4.abs() + 1, 2 + s, 2)"],
     "lp_pool3d": ["F.lp_pool3d(x4.abs().unsqueeze(0) + 1, 2 + s, 2)"], "rrelu": ["F.rrelu(x, s / 2, s)"],
 }
+CALLS.update({name: [f"fac.{name}(x, s)"] for name in ("arctan2", "atan2", "copysign", "div", "divide", "true_divide", "fmax", "fmin", "fmod", "hypot", "logaddexp", "logaddexp2", "maximum", "minimum", "mul", "multiply",
+                                                       "remainder")})
+CALLS.update({name: [f"x * fac.{name}(y, s)"] for name in ("eq", "ne", "not_equal", "lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor", "floor_divide", "nextafter")})
+CALLS["xlogy"], CALLS["scatter"] = ["fac.xlogy(x, 1 + s)"], ["fac.scatter(x, 0, fac.tensor([[0, 1]]), value=s)"]
 CHANCE = {"dropout": "F.dropout(x, s)", "dropout1d": "F.dropout1d(b, s)", "dropout2d": "F.dropout2d(x4, s)", "dropout3d": "F.dropout3d(x4.unsqueeze(0), s)",
           "gumbel_softmax": "F.gumbel_softmax(x, 1 + s)", "normal": "x + fac.normal(s, s, (3, 4))"}
 PART_OF_A_PLAN = {
@@ -67,6 +71,8 @@ PART_OF_A_PLAN = {
     "binary_cross_entropy_with_logits": "a tensor", "multilabel_soft_margin_loss": "a tensor", "nll_loss": "a tensor", "prelu": "a tensor",
     "embedding": "a tensor", "embedding_bag": "a tensor", "linear": "a tensor", "bilinear": "a tensor", "promote_types": "a dtype", "quantize": "of a model", "report": "of a model",
     "verify": "of models", **{f"conv{t}{n}d": "a tensor" for t in ("", "_transpose") for n in (1, 2, 3)},
+    **{name: "integers" for name in ("gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")},
+    **{name: "a tensor" for name in ("cross", "inner", "kron", "vdot", "matmul", "equal")},
     "expand_as": "a shape", "is_same_size": "a shape", "reshape_as": "a shape", "view_as": "a shape", "type_as": "a dtype"}
 NUMBERS = {"value", "other", "weight", "alpha", "beta", "p", "eps", "min", "max", "scale", "fill_value"}
 
