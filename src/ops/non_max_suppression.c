@@ -2,7 +2,6 @@
  * a list as long as it may become, and says how many there are; a slice that steers the shape takes
  * these. */
 #include <math.h>
-#include <stdlib.h>
 #include "base/error.h"
 #include "base/memory.h"
 #include "ops/fusions.h"
@@ -61,6 +60,10 @@ typedef struct candidate {
     double score;
     int64_t at;
 } candidate;
+typedef struct chosen {
+    box b;
+    int64_t at;
+} chosen;
 
 static box box_at(const double *p, bool centers) {
     if (centers) return (box){ p[1] - p[3] / 2, p[0] - p[2] / 2, p[1] + p[3] / 2, p[0] + p[2] / 2 };
@@ -77,10 +80,25 @@ static bool overlaps(const box *a, const box *b, double iou) {
     return area(a) > 0 && area(b) > 0 && all > 0 && shared / all > iou;
 }
 
-static int higher_first(const void *x, const void *y) {
-    const candidate *a = x, *b = y;
-    if (a->score != b->score) return a->score < b->score ? 1 : -1;
-    return (a->at > b->at) - (a->at < b->at);
+static bool is_before(const candidate *a, const candidate *b) {
+    return a->score != b->score ? a->score > b->score : a->at < b->at;
+}
+
+/* A heap, of which few are taken: sorting all would take longer than the rest. */
+static void sift(candidate *all, int64_t n, int64_t at) {
+    const candidate c = all[at];
+    for (int64_t k = 2 * at + 1; k < n; at = k, k = 2 * at + 1) {
+        k += k + 1 < n && is_before(&all[k + 1], &all[k]);
+        if (!is_before(&all[k], &c)) break;
+        all[at] = all[k];
+    }
+    all[at] = c;
+}
+static candidate take(candidate *all, int64_t *n) {
+    const candidate first = all[0];
+    all[0] = all[--*n];
+    sift(all, *n, 0);
+    return first;
 }
 
 typedef struct rule {
@@ -89,21 +107,19 @@ typedef struct rule {
     double iou, score;
 } rule;
 
-/* Of one class of one image; chosen: room for all.  How many. */
+/* Of one class of one image; to: room for all.  How many. */
 static int64_t choose(const rule *r, const double *boxes, const double *scores, int64_t n,
-                      candidate *all, int64_t *chosen) {
+                      candidate *all, chosen *to) {
     int64_t count = 0, found = 0;
     for (int64_t k = 0; k < n; k++)
         if (scores[k] > r->score) all[count++] = (candidate){ scores[k], k };
-    qsort(all, (size_t)count, sizeof *all, higher_first);
-    for (int64_t k = 0; k < count && found < r->most; k++) {
-        const box b = box_at(boxes + 4 * all[k].at, r->centers);
+    for (int64_t k = count / 2; k-- > 0;) sift(all, count, k);
+    while (count > 0 && found < r->most) {
+        const int64_t at = take(all, &count).at;
+        const box b = box_at(boxes + 4 * at, r->centers);
         bool free = true;
-        for (int64_t j = 0; j < found && free; j++) {
-            const box other = box_at(boxes + 4 * chosen[j], r->centers);
-            free = !overlaps(&b, &other, r->iou);
-        }
-        if (free) chosen[found++] = all[k].at;
+        for (int64_t j = 0; j < found && free; j++) free = !overlaps(&b, &to[j].b, r->iou);
+        if (free) to[found++] = (chosen){ b, at };
     }
     return found;
 }
@@ -122,23 +138,25 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const rule how = rule_of(r);
     const int64_t n = s->d[2];
     candidate *all = fac_alloc((size_t)n + 1, sizeof *all);
-    int64_t *chosen = fac_alloc((size_t)n + 1, sizeof *chosen), rows = 0;
-    for (int64_t b = 0; b < s->d[0] && all && chosen; b++)
+    chosen *left = fac_alloc((size_t)n + 1, sizeof *left);
+    int64_t rows = 0;
+    for (int64_t b = 0; b < s->d[0] && all && left; b++)
         for (int64_t c = 0; c < s->d[1]; c++) {
             const int64_t found = choose(&how, r->in[0].f + b * n * 4,
-                                         r->in[1].f + (b * s->d[1] + c) * n, n, all, chosen);
+                                         r->in[1].f + (b * s->d[1] + c) * n, n, all, left);
             for (int64_t k = 0; k < found; k++, rows++) {
                 int64_t *to = r->out[0].i + 3 * rows;
                 to[0] = b;
                 to[1] = c;
-                to[2] = chosen[k];
+                to[2] = left[k].at;
             }
         }
-    const bool room = all && chosen;
-    for (int64_t k = 3 * rows; k < fac_dims_count(&r->out[0].type.dims); k++) r->out[0].i[k] = -1;
+    const bool room = all && left;
+    const int64_t whole = fac_dims_count(&r->out[0].type.dims);
+    for (int64_t k = 3 * rows; k < whole; k++) r->out[0].i[k] = -1;
     r->out[1].i[0] = rows;
     fac_release(all);
-    fac_release(chosen);
+    fac_release(left);
     return room ? FAC_OK : fac_raise_memory(err, "%lld boxes", (long long)n);
 }
 

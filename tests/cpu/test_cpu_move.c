@@ -72,6 +72,12 @@ static void movers(void **state) {
         rows.index = 6;
         everywhere(rows, "gather", fac_gather(in(g, "q", types[t], fac_shape(4, 6, 300)), j, 1), 4);
         everywhere(rows, "gather", fac_gather(m, in(g, "k", FAC_I64, (fac_dims){ 0 }), -1), 4);
+        fac_value *few = in(g, "few", FAC_I64, fac_shape(77)),
+                  *many = in(g, "many", FAC_I64, fac_shape(601));
+        everywhere(rows, "gather", fac_gather(in(g, "s", types[t], fac_shape(33, 5, 6)), few, -1),
+                   4);
+        everywhere(rows, "gather", fac_gather(in(g, "u", types[t], fac_shape(7, 9, 6)), many, 2),
+                   4);
         fac_value *v = in(g, "v", types[t], (fac_dims){ 0 });
         everywhere(c, "pad",
                    fac_pad(x, fac_ints(g, fac_shape(0, 0, 1, 2, 0, 0, 3, 1)), NULL, NULL,

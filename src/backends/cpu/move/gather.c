@@ -12,7 +12,7 @@
 #include "op_list.h"
 #include "tensor/tensor_internal.h"
 
-enum { SERIAL_BYTES = 64 << 10, SHARES = 8 };
+enum { SERIAL_BYTES = 64 << 10, SHARES = 8, SOME = 256 };
 
 typedef struct plan {
     int64_t outer, size, picks, row; /* row: bytes of inner */
@@ -75,15 +75,48 @@ typedef struct job {
     fac_picks picks;
 } job;
 
+#define COPY(T)                                                                                    \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        if (at[i] >= 0) ((T *)(void *)y)[i] = ((const T *)(const void *)x)[at[i]]
+
+/* n rows; what is not there is left out. */
+static void copy_rows(int64_t row, const char *x, const int64_t *at, int64_t n, char *y) {
+    switch (row) {
+    case 1:
+        COPY(uint8_t);
+        break;
+    case 2:
+        COPY(uint16_t);
+        break;
+    case 4:
+        COPY(uint32_t);
+        break;
+    case 8:
+        COPY(uint64_t);
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            if (at[i] >= 0) memcpy(y + i * row, x + at[i] * row, (size_t)row);
+    }
+}
+
+/* Few indices are looked up once for all outer dims. */
 static void run_rows(void *arg, int64_t first, int64_t last, int thread) {
     (void)thread;
     job *j = arg;
     const plan *g = j->g;
-    for (int64_t u = first; u < last; u++) {
-        const int64_t at = fac_pick(&j->picks, u % g->picks);
-        if (at >= 0)
-            memcpy(j->y + u * g->row, j->x + (u / g->picks * g->size + at) * g->row,
-                   (size_t)g->row);
+    int64_t places[SOME], outer = first / g->picks, k = first % g->picks;
+    const bool few = g->picks <= SOME;
+    if (few) fac_pick_many(&j->picks, 0, g->picks, places);
+    for (int64_t u = first, n; u < last; u += n) {
+        n = last - u < g->picks - k ? last - u : g->picks - k;
+        if (n > SOME) n = SOME;
+        if (!few) fac_pick_many(&j->picks, k, n, places);
+        copy_rows(g->row, j->x + outer * g->size * g->row, places + (few ? k : 0), n,
+                  j->y + u * g->row);
+        k += n;
+        outer += k == g->picks;
+        k = k == g->picks ? 0 : k;
     }
 }
 
