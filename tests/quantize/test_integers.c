@@ -182,6 +182,52 @@ static void schemes_give_nearly_the_same(void **state) {
     fac_graph_free(p);
 }
 
+/* Half a step of what a block's 15 steps span. */
+static double half_step(const float *w, int64_t n) {
+    double lo = 0, hi = 0;
+    for (int64_t k = 0; k < n; k++) {
+        lo = fmin(lo, w[k]);
+        hi = fmax(hi, w[k]);
+    }
+    return (hi - lo) / 30;
+}
+
+/* No weight of 4 bits is off by more than half a step, so no sum by more than all of these. */
+static void four_bits_have_a_bound(void **state) {
+    (void)state;
+    enum { ROWS = 6, TERMS = 70, OUTPUTS = 33, BLOCK = 32 };
+    for (int round = 0; round < 8; round++) {
+        fac_graph *g = fac_graph_new();
+        fac_value *x = fac_input(g, "x", FAC_F32, fac_shape(ROWS, TERMS));
+        fac_value *w = param(g, "w", fac_shape(OUTPUTS, TERMS), round % 2 ? 0.3 : 1e-3);
+        fac_output(g, "y", fac_linear(x, w, param(g, "b", fac_shape(OUTPUTS), 1)));
+        OK(fac_graph_check(g, &err));
+        fac_calibrator *c;
+        fac_graph *q =
+            made(g, &(fac_integers){ .scheme = "int4:block32" }, fac_shape(ROWS, TERMS), NULL, &c);
+        fac_tensor *in = drawn(fac_shape(ROWS, TERMS), 3);
+        fac_tensor *was = answer(g, in, true), *is = answer(q, in, false);
+        const float *a = fac_tensor_data(was), *b = fac_tensor_data(is),
+                    *from = fac_tensor_data(in);
+        const float *weights = fac_tensor_data(fac_value_tensor(w));
+        for (int k = 0; k < ROWS * OUTPUTS; k++) {
+            const float *row = weights + k % OUTPUTS * TERMS, *of = from + k / OUTPUTS * TERMS;
+            double bound = 1e-5 * (1 + fabs((double)a[k])); /* of sums in f32 */
+            for (int t = 0; t < TERMS; t++) {
+                const int first = t / BLOCK * BLOCK, left = TERMS - first;
+                bound += fabs((double)of[t]) * half_step(row + first, left < BLOCK ? left : BLOCK);
+            }
+            if (!(fabs((double)a[k] - (double)b[k]) <= bound))
+                fail_msg("output %d: %g became %g, the bound is %g", k, a[k], b[k], bound);
+        }
+        fac_tensor *all[] = { in, was, is };
+        for (int k = 0; k < 3; k++) fac_tensor_free(all[k]);
+        fac_graph_free(q);
+        fac_calibrator_free(c);
+        fac_graph_free(g);
+    }
+}
+
 /* What one finds of another op's kernels in a plan. */
 static int steps_by(const fac_graph *g, fac_tensor *x, const char *op) {
     enum { MOST = 64 };
@@ -305,11 +351,9 @@ static void bad_wishes_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schemes_give_nearly_the_same),
-        cmocka_unit_test(static_models_run_in_integers),
-        cmocka_unit_test(layers_can_stay_floats),
-        cmocka_unit_test(steps_hold_their_range),
-        cmocka_unit_test(entropy_cuts_tails_alone),
+        cmocka_unit_test(schemes_give_nearly_the_same),  cmocka_unit_test(four_bits_have_a_bound),
+        cmocka_unit_test(static_models_run_in_integers), cmocka_unit_test(layers_can_stay_floats),
+        cmocka_unit_test(steps_hold_their_range),        cmocka_unit_test(entropy_cuts_tails_alone),
         cmocka_unit_test(bad_wishes_are_refused),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
