@@ -85,6 +85,8 @@ def randint(low: int, high: Any = None, size: Any = None, *, generator: Generato
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """The numbers 0 to n - 1 in random order."""
+    if n < 0:
+        raise ValueError(f"randperm: {n} numbers")
     return _made(_of(generator).permutation(n), dtype or int64, device, False)
 
 

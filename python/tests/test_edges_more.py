@@ -405,3 +405,9 @@ def test_every_public_name_is_in_a_test():
     missing = [f"{where}.{name}" for where, module in (("fac", fac), ("Tensor", fac.Tensor), ("nn", nn), ("F", F), ("optim", fac.optim), ("init", nn.init))
                for name in dir(module) if name[0] != "_" and callable(getattr(module, name)) and name not in known]
     assert not missing, missing
+
+
+def test_orders_of_less_than_nothing():
+    assert fac.randperm(0).tolist() == []
+    with pytest.raises(ValueError, match="randperm"):
+        fac.randperm(-1)

@@ -201,6 +201,16 @@ def test_adaptive_pools_refuse(rng):
             call()
 
 
+@pytest.mark.parametrize("name", ["max_pool1d", "avg_pool1d", "max_pool2d", "avg_pool2d", "max_pool3d", "avg_pool3d"])
+def test_pools_refuse_windows_of_padding_alone(name):
+    n = int(name[-2])
+    x = fac.ones(1, 1, *[6] * n)
+    assert getattr(F, name)(x, 2, padding=1).shape == (1, 1, *[4] * n)
+    for kernel, padding in ((2, 2), (3, 2), ((4,) * n, (1,) * (n - 1) + (3,))):
+        with pytest.raises(ValueError, match="half a window"):
+            getattr(F, name)(x, kernel, padding=padding)
+
+
 def test_pools_take_their_options_in_order(rng):
     x = floats(rng, 2, 3, 9, 8)
     beside(lambda package, x: package.nn.MaxPool2d(3, 2, 1, 2, True, True)(x)[0], x)

@@ -12,8 +12,10 @@ from .common import Size, _words, fixed, many
 
 @functools.lru_cache(1024)
 def _pool_words(n: int, kernel: Size, stride: Size | None, padding: Size, dilation: Size, ceil_mode: bool, include: bool | None) -> str:
-    p = many(padding, n)
-    return _words(kernel=many(kernel, n), stride=many(kernel if stride is None else stride, n), pad=p + p,
+    p, k = many(padding, n), many(kernel, n)
+    if any(2 * a > b for a, b in zip(p, k)):
+        raise ValueError(f"a pool of windows of {k} with padding {p}: half a window at most was expected")
+    return _words(kernel=k, stride=many(kernel if stride is None else stride, n), pad=p + p,
                   dilation=many(dilation, n), ceil_mode=ceil_mode, count_include_pad=include)
 
 
