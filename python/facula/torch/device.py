@@ -12,7 +12,7 @@ import torch
 
 from .. import _facula, tools
 from . import build as _build
-from . import notes, ties
+from . import files, notes, ties
 from .segment import Builder
 
 
@@ -288,6 +288,7 @@ def load(quiet: bool = False) -> Module:
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     ops.register_all(True)
     ties.keep()
+    files.keep()
     _state.update(module=module, builder=builder, call=call)
     return module
 

@@ -1,6 +1,9 @@
 """Code that people write, unchanged on device "ocl": equal to the cpu, and computed on the device."""
 from __future__ import annotations
 
+import io
+import pickle
+
 import pytest
 import torch
 import torch.nn as nn
@@ -169,3 +172,32 @@ def test_numbers_and_indices_of_the_host_are_taken():
     assert (x * torch.tensor(2.0))[torch.tensor([1])].tolist() == [[2, 2, 2]]
     x[torch.tensor([0])] = torch.tensor(5.0)
     assert x.sum().item() == 18
+
+
+# ---- pickles, and ops whose results' sizes depend on data ------------------------------------------------------------
+
+
+def test_pickles_of_tensors_and_modules():
+    x = torch.arange(6.0, device=D).view(2, 3)
+    again = pickle.loads(pickle.dumps({"all": x, "row": x[1], "layer": nn.Linear(3, 2).to(D)}))
+    assert again["all"].device.type == D and again["row"].tolist() == [3, 4, 5] and again["layer"](x).shape == (2, 2)
+
+
+@pytest.mark.parametrize("to", [None, "cpu", D])
+def test_the_older_form_of_files(to):
+    file, x = io.BytesIO(), torch.arange(6.0, device=D).view(2, 3)
+    torch.save([x, x[1]], file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    whole, row = torch.load(file, map_location=to)
+    assert whole.device.type == (to or D) and whole.tolist() == [[0, 1, 2], [3, 4, 5]]
+    whole[1, 0] = 7
+    assert row.tolist() == [7, 4, 5]                    # they share their memory still
+
+
+def test_an_op_of_others_whose_size_depends_on_data():
+    """Its kernel for meta tensors is Python's, and fails."""
+    boxes = pytest.importorskip("torchvision.ops")
+    at = torch.tensor([[0, 0, 10, 10], [1, 1, 11, 11], [20, 20, 30, 30.0]])
+    scores = torch.tensor([0.9, 0.8, 0.7])
+    assert boxes.nms(at.to(D), scores.to(D) * 1, 0.5).tolist() == [0, 2]
+    assert (boxes.box_iou(at.to(D), at.to(D)).cpu() - boxes.box_iou(at, at)).abs().max() < 1e-6

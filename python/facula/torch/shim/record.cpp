@@ -342,7 +342,10 @@ void record(const OpInfo& I, Stack* stack) {
       try { local = infer(c); }
       catch (c10::NotImplementedError&) { return run_now("torch does not know its shape beforehand"); }
       catch (c10::Error&) { throw; }
-      catch (...) { refuse_as_cpu(c); throw; }      // an error of Python's
+      catch (...) {                                 // an error of Python's: data may tell the shape
+        refuse_as_cpu(c);
+        return run_now("torch does not know its shape beforehand");
+      }
       for (auto& x : local) x.type = hash_type(x.dtype, x.sizes, x.strides, true);
       std::lock_guard<std::recursive_mutex> g(R.mu);
       R.infers++;
