@@ -62,7 +62,7 @@ wait $sleeper 2>/dev/null
 
 refused 'not a regular file or a pipe' "$facula" summary endless.txt
 refused 'nothing writes to this pipe' "$facula" summary pipe.txt
-cat m.txt >fifo &
+(sleep 0.2; cat m.txt >fifo) &       # one that begins a little later
 expect 0 'relu' "$facula" summary pipe.txt
 refused 'not a regular file or a pipe' "$facula" edit m.onnx --rules /dev/zero -o o.onnx
 refused 'not a regular file or a pipe' "$facula" tile m.onnx --target /dev/zero

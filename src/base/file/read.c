@@ -58,11 +58,19 @@ static fac_status wait_for_more(const reading *r) {
     return poll(&p, 1, -1) < 0 ? io_error(r, errno) : FAC_OK;
 }
 
+/* Whether a pipe that has no writer gets one: a program that is started at the same time
+ * may be late. */
+static bool has_writer(const reading *r) {
+    enum { LATE = 1000 }; /* milliseconds */
+    struct pollfd p = { .fd = r->fd, .events = POLLIN };
+    return poll(&p, 1, LATE) > 0 && p.revents & POLLIN;
+}
+
 static fac_status read_all(reading *r) {
     for (;;) {
         if (r->n + 1 >= r->room) FAC_TRY(grow(r));
         const ssize_t got = read(r->fd, r->text + r->n, r->room - r->n - 1);
-        if (!got) break;
+        if (!got && !(r->pipe && !r->n && has_writer(r))) break;
         if (got < 0 && errno == EAGAIN)
             FAC_TRY(wait_for_more(r));
         else if (got < 0 && errno != EINTR)
