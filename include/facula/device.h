@@ -73,7 +73,7 @@ void fac_device_paths(fac_device *device, fac_fact *tell, void *self);
  * naming the node; after FAC_E_DEVICE the device answers every call with the same error. */
 fac_status fac_device_sync(fac_device *device, fac_error *err);
 /* Tells what kernels found wrong in data, an index out of range, as fac_device_sync does.  Waits
- * only if a kernel that looks at its data was submitted since somebody was told last. */
+ * only if a kernel that looks at its data was submitted since it, or a sync, told last. */
 fac_status fac_device_check(fac_device *device, fac_error *err);
 
 /* Memory that the device holds now and held at most, bytes, and what for: tensors on it, its copies

@@ -31,7 +31,7 @@ static inline fac_span fac_span_of(const fac_frame *f, const fac_slot *slot, con
 }
 
 /* update.c: parameters that steps write over are made our own where they are borrowed.  They get a
- * new version when the first of these steps begins, so that nobody prepares anything from the old
+ * new version when the first of these steps begins, so that nothing is prepared from the old
  * one, and another one at the end: after a run that failed earlier they have the version, and the
  * contents, that they had.  fac_copy_updates copies to the others. */
 fac_status fac_begin_updates(const fac_plan *plan, fac_error *err);

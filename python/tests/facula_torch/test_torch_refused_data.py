@@ -113,7 +113,7 @@ def test_a_write_in_place_is_not_done_twice(there):
     assert run().tolist() == [9.0, 15.0]
 
 
-def test_segments_that_nobody_waited_for(there):
+def test_segments_that_nothing_waited_for(there):
     """What they wrote is lost if data was wrong, and so is nothing else."""
     torch.ocl.set_ahead(4)
     x, w = torch.arange(4., device=there), torch.ones(4, device=there)
