@@ -1,16 +1,27 @@
 /* Every solver of the OpenCL device on every operator that it takes, operands plain or with random
  * gaps, against the reference driver.  A compiler that runs on the CPU takes its time, so one
  * random case of each operator is tried; FACULA_ALL=1 tries all (opencl_cases in CMakeLists.txt),
- * FACULA_SHARD=i/n with it those of the i-th of n processes, FACULA_SOLVER=name one solver only,
- * -name all others.  Kernels are shaped for a GPU half of the time (FACULA_GPU=1: always).  Skipped
- * where no driver is. */
+ * FACULA_SHARD=i/n with it those of the i-th of n processes, FACULA_SOLVER=name,name these solvers
+ * only, -name,name all others.  Kernels are shaped for a GPU half of the time (FACULA_GPU=1:
+ * always).  Skipped where no driver is. */
 #include "backends/opencl/device/probe.h"
 #include "opencl_solver_check.h"
 #include "shard.h"
 
+/* names: separated by commas. */
+static bool is_among(const char *names, const char *solver) {
+    const size_t n = strlen(solver);
+    for (const char *s = names; *s; s += *s == ',') {
+        const size_t length = strcspn(s, ",");
+        if (length == n && !strncmp(s, solver, n)) return true;
+        s += length;
+    }
+    return false;
+}
+
 static bool asked_for(const char *solver) {
     const char *only = getenv("FACULA_SOLVER");
-    return !only || (*only == '-' ? strcmp(only + 1, solver) != 0 : !strcmp(only, solver));
+    return !only || (*only == '-' ? !is_among(only + 1, solver) : is_among(only, solver));
 }
 
 typedef enum effort { ONE, UNTIL_TAKEN, ALL } effort;
