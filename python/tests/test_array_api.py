@@ -254,7 +254,8 @@ def test_linear_algebra_beside_numpy(rng):
         t = xp.asarray(x)
         same(xp.linalg.svdvals(t), np.linalg.svd(x, compute_uv=False))
         same(xp.linalg.pinv(t), np.linalg.pinv(x, max(x.shape[-2:]) * 2.0 ** -52))
-        same(xp.linalg.matrix_rank(t), np.linalg.matrix_rank(x))
+        # NumPy 1.24 knows no rank of a matrix without columns
+        same(xp.linalg.matrix_rank(t), np.linalg.matrix_rank(x) if x.shape[-1] else np.int64(0))
         if x.size:
             for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
                 same(xp.linalg.matrix_norm(t, ord=order, keepdims=True), np.linalg.norm(x, order, (-2, -1), True))
@@ -265,7 +266,7 @@ def test_linear_algebra_beside_numpy(rng):
     same(xp.linalg.eigh(xp.asarray(spd)).eigenvalues, np.linalg.eigvalsh(spd))
     same(xp.linalg.matrix_power(xp.asarray(a), -2), np.linalg.matrix_power(a, -2))
     same(xp.linalg.slogdet(xp.asarray(a))[1], np.linalg.slogdet(a)[1])
-    same(xp.linalg.solve(xp.asarray(a), xp.asarray(a[0, 0])), np.linalg.solve(a, a[0, 0][:, None])[..., 0])
+    same(xp.linalg.solve(xp.asarray(a), xp.asarray(a[0, 0])), np.linalg.solve(a, np.stack([a[0, 0][:, None]] * 2))[..., 0])
     same(xp.linalg.eigvals(xp.asarray(spd)).sum(), np.trace(spd, axis1=1, axis2=2).sum())
     u, s, vh = xp.linalg.svd(xp.asarray(a[..., :2]))
     assert u.shape == (2, 3, 3) and vh.shape == (2, 2, 2)
