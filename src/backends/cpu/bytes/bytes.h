@@ -132,8 +132,8 @@ typedef struct fac_byte_kernels {
     int least;
     fac_byte_row_kernel *row;             /* depthwise */
     fac_byte_depthwise_kernel *depthwise; /* NULL: there is none */
-    bool
-        by_taps; /* it reads `taps`, of FAC_BYTE_CHANNELS or more, FAC_BYTE_ROWS columns or fewer */
+    /* depthwise reads `taps`, of FAC_BYTE_CHANNELS or more, and FAC_BYTE_ROWS columns or fewer */
+    bool by_taps;
     fac_byte_pair_kernel *pair;
     fac_byte_most_kernel *most;
     fac_byte_sum_kernel *sum;
