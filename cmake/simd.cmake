@@ -7,7 +7,7 @@ set(FACULA_PORTABLE_FLAGS "" CACHE STRING "flags of the portable kernels")
 set(SIMD_FLAGS_base ${FACULA_PORTABLE_FLAGS})
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   list(APPEND SIMD_ISAS avx2 avx512)
-  set(SIMD_FLAGS_avx2 -mavx2 -mfma)
+  set(SIMD_FLAGS_avx2 -mavx2 -mfma -mf16c)
   set(SIMD_FLAGS_avx512 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mfma)
 endif()
 

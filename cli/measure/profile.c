@@ -300,5 +300,6 @@ const verb verb_profile = {
         "the best that this\nallows, with an a where arithmetic is the limit and an m where memory "
         "is.  Rates count the\nmultiply-adds of the definition, so Winograd may pass 100 %, and so "
         "may operands that stay in a\ncache.\n\nOf a language model, a GGUF file or a folder of "
-        "Hugging Face, one step of decoding is measured: a\ntoken after 63 others."
+        "Hugging Face, one step of decoding is measured: a\ntoken after 63 others; with --batch N "
+        "a token of each of N slots."
 };

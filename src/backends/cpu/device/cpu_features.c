@@ -31,12 +31,20 @@ typedef struct choice {
     bool here;
 } choice;
 
+#if defined(__x86_64__)
+/* Halves as f32 and back: not all compilers' __builtin_cpu_supports knows them. */
+static bool has_f16c(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 /* The best first; the last one always runs.  __builtin_cpu_supports looks at XCR0 too: the system
  * must save the registers. */
 static int choices(choice to[3]) {
     int n = 0;
 #if defined(__x86_64__)
-    bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     bool wide = fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     to[n++] = (choice){ &fac_simd_avx512, wide };

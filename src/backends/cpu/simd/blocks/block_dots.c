@@ -66,6 +66,7 @@ INLINE void put_facts(char *row, int64_t K, int64_t b, float most, int sum) {
 #include "backends/cpu/simd/blocks/block_dots_512.h"
 #else
 
+#if !defined(__AVX2__)
 /* To the nearest, in units of the largest / 127. */
 static void round_x(const float *x, int64_t K, char *to) {
     for (int64_t b = 0; b < K / 32; b++, x += 32) {
@@ -83,6 +84,7 @@ static void round_x(const float *x, int64_t K, char *to) {
         put_facts(to, K, b, most, sum);
     }
 }
+#endif
 
 enum { PART = 128 }; /* blocks whose scales are gathered together */
 
@@ -104,44 +106,7 @@ INLINE float scales(const enum type t, const char *w, int n, const float *sums, 
 
 #if defined(__AVX2__)
 
-INLINE __m256i block_of(const enum type t, const char *a) {
-    if (t == TYPE_Q8_0) return _mm256_loadu_si256((const __m256i *)a);
-    const __m128i x = _mm_loadu_si128((const __m128i *)a);
-    return _mm256_and_si256(
-        _mm256_inserti128_si256(_mm256_castsi128_si256(x), _mm_srli_epi16(x, 4), 1),
-        _mm256_set1_epi8(15));
-}
-
-/* q8_0 by magnitudes: the products are those of q, not of q + 128. */
-INLINE __m256i products(const enum type t, __m256i u, __m256i x) {
-    const __m256i ones = _mm256_set1_epi16(1);
-    if (t != TYPE_Q8_0) return _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), ones);
-    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(u), _mm256_sign_epi8(x, u)),
-                             ones);
-}
-
-INLINE void part(const enum type t, const bool dots, const int m, const char *w, int n,
-                 const float *d, const char *const *x, const float *const *dx, __m256 *sum) {
-    const int bytes = bytes_of(t);
-    (void)dots;
-    w += head_of(t);
-    for (int b = 0; b < n; b++) {
-        const __m256i u = block_of(t, w + b * bytes);
-        for (int j = 0; j < m; j++) {
-            const __m256i p = products(t, u, _mm256_loadu_si256((const __m256i *)(x[j] + 32 * b)));
-            sum[j] =
-                _mm256_fmadd_ps(_mm256_cvtepi32_ps(p), _mm256_set1_ps(d[b] * dx[j][b]), sum[j]);
-        }
-    }
-}
-typedef __m256 sums;
-INLINE sums none(void) { return _mm256_setzero_ps(); }
-INLINE float total(sums v) {
-    float all = 0;
-    for (int k = 0; k < 8; k++) all += v[k];
-    return all;
-}
-
+#include "backends/cpu/simd/blocks/block_dots_avx2.h"
 #elif defined(__aarch64__)
 #include "backends/cpu/simd/blocks/block_dots_neon.h"
 #else
@@ -195,15 +160,25 @@ INLINE void row(const enum type t, const bool dots, const int m, const fac_block
 
 #include "backends/cpu/simd/blocks/block_dots_large.h"
 
+#if defined(__AVX2__)
+#include "backends/cpu/simd/blocks/block_dots_rows_avx2.h"
+#else
+INLINE int64_t eights(const enum type t, const fac_block_rows *r) {
+    (void)t, (void)r;
+    return 0;
+}
+#endif
+
 INLINE void rows(const enum type t, const bool dots, const fac_block_rows *r) {
     if (t == TYPE_Q4_K || t == TYPE_Q6_K) {
         rows_of_large(t, dots, r);
         return;
     }
+    const int64_t first = eights(t, r);
     for (int64_t j = 0; j < r->m; j += 4) {
         const int64_t left = r->m - j;
         const char *x = r->x + j * r->x_row;
-        for (int64_t i = 0; i < r->rows; i++) {
+        for (int64_t i = first; i < r->rows; i++) {
             const char *w = r->w + i * r->w_row;
             float *y = r->y + j * r->y_row + i;
             if (left >= 4)
