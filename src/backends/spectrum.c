@@ -25,11 +25,12 @@ bool fac_stft_sizes_of(const fac_problem *p, fac_stft_sizes *to) {
     return to->length >= 1 && to->length <= LONGEST && to->step >= 1 && to->wide >= 1;
 }
 
-int fac_fft_radices(int64_t n, int largest, int radix[FAC_FFT_RADICES]) {
-    const int eights = largest < 8 ? 4 : 8, tried[] = { 5, 3, eights, 4, 2 };
+int fac_fft_radices(int64_t n, int largest, int prime, int radix[FAC_FFT_RADICES]) {
+    const int eights = largest < 8 ? 4 : 8, tried[] = { 13, 11, 7, 5, 3, eights, 4, 2 };
+    const int most[] = { prime, prime, prime, prime, prime, 8, 8, 8 };
     int stages = 0;
-    for (int k = 0; k < 5; k++)
-        while (n % tried[k] == 0 && stages < FAC_FFT_RADICES) {
+    for (int k = 0; k < 8; k++)
+        while (tried[k] <= most[k] && n % tried[k] == 0 && stages < FAC_FFT_RADICES) {
             radix[stages++] = tried[k];
             n /= tried[k];
         }

@@ -16,10 +16,10 @@ typedef struct fac_stft_sizes {
 bool fac_stft_sizes_of(const fac_problem *p, fac_stft_sizes *to);
 
 /* A transform of n complex elements in Stockham's order (src/backends/cpu/simd/fft.c says what a
- * stage is): its radices, each 2, 3, 4, 5 or 8, and how many they are; -1: n has another prime
- * factor than 2, 3 and 5.  largest: 8 or 4. */
+ * stage is): its radices, each 2, 4, 8 or an odd prime, and how many they are; -1: n has a greater
+ * prime factor than `prime`, 5 to 13.  largest: 8 or 4. */
 enum { FAC_FFT_RADICES = 40 };
-int fac_fft_radices(int64_t n, int largest, int radix[FAC_FFT_RADICES]);
+int fac_fft_radices(int64_t n, int largest, int prime, int radix[FAC_FFT_RADICES]);
 
 /* Numbers of a table: for each stage of r m elements the cos and sin of -2 pi p k / (r m) for p < m
  * and 0 < k < r. */

@@ -101,6 +101,17 @@ static bool transform_of(const attrs *a, const fac_dims *x, const fac_dims *y, i
     return t->n > 0 && t->in >= 0 && t->out >= 0;
 }
 
+bool fac_transform_of(const void *of, const fac_dims *x, const fac_dims *y, int axis,
+                      int64_t length, fac_transform *to) {
+    const attrs *a = of;
+    int64_t n = x->d[axis];
+    if (length >= 0)
+        n = length;
+    else if (a->inverse && a->onesided)
+        n = 2 * (n - 1);
+    return transform_of(a, x, y, axis, n, to);
+}
+
 static fac_status ref(const fac_ref *r, fac_error *err) {
     (void)err;
     const attrs *a = r->attrs;
@@ -108,10 +119,9 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const int64_t *given = r->nin > AXIS ? r->in[AXIS].i : NULL;
     const int axis = given ? fac_axis(given[0], x->n) : x->n - 2, last = x->n - 1;
     const int64_t before = fac_dims_part(x, 0, axis), between = fac_dims_part(x, axis + 1, last);
-    int64_t n = a->inverse && a->onesided ? 2 * (x->d[axis] - 1) : x->d[axis];
     fac_transform t;
-    if (r->nin > 1 && r->in[1].i) n = r->in[1].i[0];
-    if (!transform_of(a, x, y, axis, n, &t)) return FAC_OK;
+    const int64_t *length = r->nin > LENGTH ? r->in[LENGTH].i : NULL;
+    if (!fac_transform_of(a, x, y, axis, length ? length[0] : -1, &t)) return FAC_OK;
     for (int64_t b = 0; b < before; b++)
         for (int64_t k = 0; k < t.out; k++)
             for (int64_t m = 0; m < between; m++)

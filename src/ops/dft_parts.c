@@ -6,6 +6,7 @@
  * approach to the computation of discrete Fourier transform", 1970), by transforms of 2^m numbers.
  * Tables are computed in f64; of 16 bits the work is done in f32. */
 #include <math.h>
+#include <string.h>
 #include "base/memory.h"
 #include "ops/constant.h"
 #include "ops/dft.h"
@@ -132,36 +133,53 @@ static fac_value *of_factors(fac_value *v, int64_t a, bool inverse) {
 
 /* ---- chirps ---- */
 
-/* Pairs in place, for n = 2^m: decimation in frequency, then bits in reverse. */
-static void transform_table(double *z, int64_t n) {
-    for (int64_t size = n; size > 1; size /= 2)
-        for (int64_t k = 0; k < size / 2; k++) {
-            const double c = fac_turn_cos(k, size), s = -fac_turn_sin(k, size);
-            for (int64_t i = k; i < n; i += size) {
-                double *p = z + 2 * i, *q = p + size;
-                const double re = p[0] - q[0], im = p[1] - q[1];
-                p[0] += q[0];
-                p[1] += q[1];
-                q[0] = re * c - im * s;
-                q[1] = re * s + im * c;
+/* Numbers k = q + s (r p + j) of a transform of m r numbers, s of them side by side, for a prime r;
+ * `turns`: the pairs e^(-2 pi i k / n), n = m r s. */
+static void transform_stage(const double *x, double *y, int64_t m, int64_t r, int64_t s,
+                            const double *turns) {
+    const int64_t n = m * r * s;
+    for (int64_t p = 0; p < m; p++)
+        for (int64_t k = 0; k < r; k++)
+            for (int64_t q = 0; q < s; q++) {
+                double re = 0, im = 0;
+                for (int64_t j = 0; j < r; j++) {
+                    const double *from = x + 2 * (q + s * (p + m * j));
+                    const double *w = turns + 2 * ((p * k * s + j * k % r * (n / r)) % n);
+                    re += from[0] * w[0] - from[1] * w[1];
+                    im += from[0] * w[1] + from[1] * w[0];
+                }
+                double *to = y + 2 * (q + s * (r * p + k));
+                to[0] = re;
+                to[1] = im;
             }
-        }
-    for (int64_t i = 0, j = 0; i < n; i++) {
-        if (i < j)
-            for (int k = 0; k < 2; k++) {
-                const double t = z[2 * i + k];
-                z[2 * i + k] = z[2 * j + k];
-                z[2 * j + k] = t;
-            }
-        int64_t bit = n / 2;
-        for (; bit && (j & bit); bit /= 2) j ^= bit;
-        j |= bit;
+}
+
+/* Pairs in place, in Stockham's order (src/backends/cpu/simd/fft.c says more of it). */
+static bool transform_table(double *z, int64_t n) {
+    double *work = numbers(4 * n), *turns = work + 2 * n, *x = z, *y = work;
+    if (!work) return false;
+    for (int64_t k = 0; k < n; k++) {
+        turns[2 * k] = fac_turn_cos(k, n);
+        turns[2 * k + 1] = -fac_turn_sin(k, n);
     }
+    int64_t s = 1, r = 2;
+    while (s < n) {
+        while (n / s % r) r++;
+        transform_stage(x, y, n / s / r, r, s, turns);
+        s *= r;
+        double *t = x;
+        x = y;
+        y = t;
+    }
+    if (x != z) memcpy(z, x, 2 * (size_t)n * sizeof *z);
+    fac_release(work);
+    return true;
 }
 
 /* turn: e^(-+pi i k^2 / n) for k < n; filter: the transform of what undoes it, from 1 - n to n - 1,
  * over its length. */
-static void chirps(double *turn, double *filter, int64_t n, int64_t size, bool inverse) {
+bool fac_transform_chirps(double *turn, double *filter, int64_t n, int64_t size, bool inverse) {
+    memset(filter, 0, 2 * (size_t)size * sizeof *filter);
     for (int64_t k = 0; k < n; k++) {
         const int64_t at = k * k % (2 * n); /* lengths have 24 bits */
         const double c = fac_turn_cos(at, 2 * n), s = fac_turn_sin(at, 2 * n);
@@ -173,7 +191,7 @@ static void chirps(double *turn, double *filter, int64_t n, int64_t size, bool i
             f[1] = -turn[2 * k + 1] / (double)size;
         }
     }
-    transform_table(filter, size);
+    return transform_table(filter, size);
 }
 
 static fac_value *of_chirps(fac_value *v, bool inverse) {
@@ -181,8 +199,10 @@ static fac_value *of_chirps(fac_value *v, bool inverse) {
     int64_t size = 1;
     while (size < 2 * n - 1) size *= 2;
     double *turn = numbers(2 * (n + size)), *filter = turn + 2 * n;
-    if (!turn) return no_memory(v->graph);
-    chirps(turn, filter, n, size, inverse);
+    if (!turn || !fac_transform_chirps(turn, filter, n, size, inverse)) {
+        fac_release(turn);
+        return no_memory(v->graph);
+    }
     v = transformed(fitted(times(v, turn), size), false);
     v = transformed(times(v, filter), true);
     v = times(some(v, 1, 0, n), turn);

@@ -42,13 +42,13 @@ static int drawn(uint64_t *at, int most) {
 /* Every radix, in any order, with any number of frames. */
 static void any_length(void **state) {
     (void)state;
-    static const int factors[] = { 2, 2, 2, 3, 5, 4, 8 };
+    static const int factors[] = { 2, 2, 2, 3, 5, 4, 8, 7, 11, 13 };
     uint64_t at = 0;
     for (int k = 0; k < 30; k++) {
         enum { WORK = 1000000 }; /* of the reference, for each signal */
         char problem[160];
         int n = 1;
-        while (n < 8 + drawn(&at, 300)) n *= factors[drawn(&at, 7)];
+        while (n < 8 + drawn(&at, 300)) n *= factors[drawn(&at, 10)];
         const int most = 1 + WORK / (n * n), wide = 1 + drawn(&at, n), hop = 1 + drawn(&at, n);
         const int frames = 1 + drawn(&at, most < 50 ? most : 50);
         const int rest = drawn(&at, hop), batch = 1 + drawn(&at, 3);
@@ -156,7 +156,7 @@ static void others_are_products(void **state) {
     float x[2000];
     fac_random_fill(seed, 4, -1, 1, 2000, x);
     if (fac_device_open("cpu", NULL, &d, &err)) fail_msg("%s", err.text);
-    free(computed(d, x, 2000, 2 * 7 * 11, 50, used));
+    free(computed(d, x, 2000, 2 * 7 * 17, 50, used));
     assert_string_not_equal(used, "stft/fft");
     assert_string_not_equal(used, "ref");
     free(computed(d, x, 2000, 2 * 3 * 25, 50, used));

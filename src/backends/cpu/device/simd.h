@@ -82,6 +82,7 @@ typedef struct fac_simd {
     fac_arg_kernel *arg;
     fac_tree_kernel *trees;
     const fac_fft_kernels *fft;
+    const fac_fft_ends *fft_ends;
 } fac_simd;
 
 /* The best set that this machine has and that at_most allows ("avx512", "avx2", "neon", "portable";

@@ -10,13 +10,15 @@ typedef struct cvec {
     vec re, im;
 } cvec;
 
-INLINE cvec get(const float *x, int64_t i) {
-    return (cvec){ load(x + 2 * i * VL), load(x + (2 * i + 1) * VL) };
+INLINE cvec get_from(const float *x, int64_t im, int64_t i) {
+    return (cvec){ load(x + 2 * i * VL), load(x + 2 * i * VL + im) };
 }
-INLINE void put(float *x, int64_t i, cvec v) {
+INLINE void put_to(float *x, int64_t im, int64_t i, cvec v) {
     store(x + 2 * i * VL, v.re);
-    store(x + (2 * i + 1) * VL, v.im);
+    store(x + 2 * i * VL + im, v.im);
 }
+INLINE cvec get(const float *x, int64_t i) { return get_from(x, VL, i); }
+INLINE void put(float *x, int64_t i, cvec v) { put_to(x, VL, i, v); }
 INLINE cvec plus(cvec a, cvec b) { return (cvec){ a.re + b.re, a.im + b.im }; }
 INLINE cvec minus(cvec a, cvec b) { return (cvec){ a.re - b.re, a.im - b.im }; }
 INLINE cvec times(cvec a, vec x) { return (cvec){ a.re * x, a.im * x }; }
@@ -25,7 +27,7 @@ INLINE cvec rotated(cvec a, vec c, vec s) {
     return (cvec){ a.re * c - a.im * s, a.re * s + a.im * c };
 }
 
-/* ---- transforms of 2, 3, 4, 5 and 8 ---- */
+/* ---- transforms of 2, 3, 4, 5, 8 and of odd primes ---- */
 
 INLINE void two(cvec *a) {
     const cvec x = a[0];
@@ -85,6 +87,51 @@ INLINE void eight(cvec *a) {
     a[7] = minus(e3, b3);
 }
 
+/* cos and sin of 2 pi k / r, k <= r / 2 */
+typedef struct odd_turns {
+    float c[7], s[7];
+} odd_turns;
+static const odd_turns of7 = {
+    { 1, 0.62348980185873353053f, -0.22252093395631440429f, -0.90096886790241912624f },
+    { 0, 0.78183148246802980871f, 0.97492791218182360702f, 0.43388373911755812048f }
+};
+static const odd_turns of11 = {
+    { 1, 0.84125353283118116886f, 0.41541501300188642553f, -0.14231483827328514044f,
+      -0.65486073394528506406f, -0.95949297361449738989f },
+    { 0, 0.54064081745559758211f, 0.90963199535451837141f, 0.98982144188093273238f,
+      0.75574957435425828377f, 0.28173255684142969772f }
+};
+static const odd_turns of13 = {
+    { 1, 0.88545602565320989590f, 0.56806474673115580251f, 0.12053668025532305335f,
+      -0.35460488704253562597f, -0.74851074817110109863f, -0.97094181742605202716f },
+    { 0, 0.46472317204376854566f, 0.82298386589365639458f, 0.99270887409805399280f,
+      0.93501624268541482344f, 0.66312265824079520238f, 0.23931566428755776715f }
+};
+
+/* Elements j and r - j meet the same cosines, and sines of the other sign. */
+INLINE void odd(const int r, cvec *a, const odd_turns *t) {
+    cvec sum[7], gap[7], all_of = a[0], first = a[0];
+    UNROLL for (int j = 1; j <= r / 2; j++) {
+        sum[j] = plus(a[j], a[r - j]);
+        gap[j] = minus(a[j], a[r - j]);
+        all_of = plus(all_of, sum[j]);
+    }
+    a[0] = all_of;
+    UNROLL for (int k = 1; k <= r / 2; k++) {
+        cvec even = first, side = { all(0), all(0) };
+        UNROLL for (int j = 1; j <= r / 2; j++) {
+            const int at = j * k % r, back = at > r / 2;
+            const vec c = all(t->c[back ? r - at : at]);
+            const vec s = all(back ? -t->s[r - at] : t->s[at]);
+            even = plus(even, times(sum[j], c));
+            side = plus(side, times(gap[j], s));
+        }
+        side = minus_i(side);
+        a[k] = plus(even, side);
+        a[r - k] = minus(even, side);
+    }
+}
+
 INLINE void transform_of(const int r, cvec *a) {
     if (r == 2)
         two(a);
@@ -94,48 +141,70 @@ INLINE void transform_of(const int r, cvec *a) {
         four(&a[0], &a[1], &a[2], &a[3]);
     else if (r == 5)
         five(a);
-    else
+    else if (r == 7)
+        odd(7, a, &of7);
+    else if (r == 8)
         eight(a);
+    else if (r == 11)
+        odd(11, a, &of11);
+    else
+        odd(13, a, &of13);
 }
 
 /* ---- stages ---- */
 
-INLINE void stage(const int r, const float *x, float *y, int64_t m, int64_t s, const float *turns) {
+typedef struct level {
+    int64_t m, s, im; /* im: from real to imaginary parts */
+} level;
+
+INLINE void stage(const int r, const float *x, float *y, const level *l, const float *turns) {
+    const int64_t m = l->m, s = l->s, im = l->im;
     for (int64_t p = 0; p < m; p++) {
         const float *w = turns + 2 * p * (r - 1);
         for (int64_t q = 0; q < s; q++) {
-            cvec a[8];
-            UNROLL for (int j = 0; j < r; j++) a[j] = get(x, q + s * (p + m * j));
+            cvec a[13];
+            UNROLL for (int j = 0; j < r; j++) a[j] = get_from(x, im, q + s * (p + m * j));
             transform_of(r, a);
             UNROLL for (int k = 1; k < r; k++) if (p) a[k] =
                 rotated(a[k], all(w[2 * (k - 1)]), all(w[2 * (k - 1) + 1]));
-            UNROLL for (int k = 0; k < r; k++) put(y, q + s * (r * p + k), a[k]);
+            UNROLL for (int k = 0; k < r; k++) put_to(y, im, q + s * (r * p + k), a[k]);
         }
     }
 }
 
-static float *transform(const fac_fft *f, float *a, float *b) {
+static void any_stage(int r, const float *x, float *y, const level *l, const float *turns) {
+    if (r == 2)
+        stage(2, x, y, l, turns);
+    else if (r == 3)
+        stage(3, x, y, l, turns);
+    else if (r == 4)
+        stage(4, x, y, l, turns);
+    else if (r == 5)
+        stage(5, x, y, l, turns);
+    else if (r == 7)
+        stage(7, x, y, l, turns);
+    else if (r == 8)
+        stage(8, x, y, l, turns);
+    else if (r == 11)
+        stage(11, x, y, l, turns);
+    else
+        stage(13, x, y, l, turns);
+}
+
+/* The inverse is the same with real and imaginary parts in each other's place. */
+static float *transform(const fac_fft *f, bool inverse, float *a, float *b) {
     const float *turns = f->turns;
-    int64_t n = f->n, s = 1;
+    const int64_t first = inverse ? VL : 0;
+    level l = { f->n, 1, inverse ? -VL : VL };
     for (int k = 0; k < f->stages; k++) {
         const int r = f->radix[k];
-        const int64_t m = n / r;
         float *x = a;
-        if (r == 2)
-            stage(2, a, b, m, s, turns);
-        else if (r == 3)
-            stage(3, a, b, m, s, turns);
-        else if (r == 4)
-            stage(4, a, b, m, s, turns);
-        else if (r == 5)
-            stage(5, a, b, m, s, turns);
-        else
-            stage(8, a, b, m, s, turns);
-        turns += 2 * m * (r - 1);
+        l.m /= r;
+        any_stage(r, a + first, b + first, &l, turns);
+        turns += 2 * l.m * (r - 1);
+        l.s *= r;
         a = b;
         b = x;
-        n = m;
-        s *= r;
     }
     return a;
 }

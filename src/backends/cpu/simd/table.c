@@ -24,6 +24,7 @@ extern const fac_typed_kernels FAC_SIMD(fac_typed);
 extern fac_arg_kernel FAC_SIMD(fac_arg);
 extern fac_tree_kernel FAC_SIMD(fac_trees);
 extern const fac_fft_kernels FAC_SIMD(fac_fft);
+extern const fac_fft_ends FAC_SIMD(fac_fft_ends);
 
 extern const fac_simd FAC_SIMD(fac_simd);
 const fac_simd FAC_SIMD(fac_simd) = {
@@ -62,4 +63,5 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .arg = FAC_SIMD(fac_arg),
     .trees = FAC_SIMD(fac_trees),
     .fft = &FAC_SIMD(fac_fft),
+    .fft_ends = &FAC_SIMD(fac_fft_ends),
 };

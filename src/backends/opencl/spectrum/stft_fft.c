@@ -77,7 +77,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *offer) {
     if (!fac_cl_settle_plain(o, p) || !fac_stft_sizes_of(p, &s.sizes)) return false;
     s.half = !s.sizes.complex && s.sizes.length % 2 == 0;
     s.elements = s.half ? s.sizes.length / 2 : s.sizes.length;
-    s.stages = fac_fft_radices(s.elements, RADIX, s.radix);
+    s.stages = fac_fft_radices(s.elements, RADIX, 5, s.radix);
     if (s.stages < 0) return false;
     cut(o, computing(p) == FAC_F64 ? sizeof(double) : sizeof(float), &s);
     const double n = (double)s.sizes.length, frames = (double)(s.units * s.lanes * s.width);
