@@ -125,6 +125,8 @@ static bool recognized(const char *text) {
     fac_error err = { 0 };
     fac_graph *g = NULL;
     static fac_chain chain;
+    const fac_simd *simd = NULL;
+    assert_int_equal(fac_cpu_simd("portable", &simd, &err), FAC_OK);
     if (fac_problem_graph(text, false, &g, &err)) fail_msg("%s", err.text);
     fac_operand in[CHECK_OPERANDS], out[3];
     const fac_node *n = g->last;
@@ -135,7 +137,7 @@ static bool recognized(const char *text) {
         out[k] = (fac_operand){ n->out[k]->type, fac_layout_plain(&n->out[k]->type.dims), FAC_RUN,
                                 NULL };
     const fac_problem p = { .node = n, .nin = n->nin, .nout = n->nout, .in = in, .out = out };
-    assert_true(fac_chain_build(&p, FAC_ISA_BASE, &chain));
+    assert_true(fac_chain_build(&p, simd, &chain));
     fac_graph_free(g);
     return chain.is_adam;
 }

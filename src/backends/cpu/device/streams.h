@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "backends/cpu/device/cpu.h"
+#include "backends/cpu/device/integers.h"
 #include "tensor/tensor_internal.h"
 
 /* Folds compute in f64 whatever the elements are, so a sum of f32 is rounded once, when it is
@@ -71,6 +72,7 @@ typedef struct fac_line_grads {
 
 typedef struct fac_streams {
     const fac_halves *half;
+    const fac_integer_kernels *integers;
     fac_folds f32, f64;
     /* y may be x.  log: log_softmax.  past: y, which is not x, goes past the caches. */
     void (*softmax_row)(const float *x, float *y, int64_t n, bool log, bool past);
@@ -128,7 +130,7 @@ static inline void fac_streams_end(void) {
 #endif
 }
 
-/* fac_convert, by vectors where f32 meets its halves. */
+/* fac_convert, by vectors among whole numbers, bools and floats. */
 static inline void fac_streams_convert(const fac_streams *s, fac_dtype to, void *y, fac_dtype from,
                                        const void *x, int64_t n) {
     if (from == FAC_F32 && to == FAC_F16)
@@ -139,6 +141,8 @@ static inline void fac_streams_convert(const fac_streams *s, fac_dtype to, void 
         s->half->widen_f16((const uint16_t *)x, (float *)y, n);
     else if (from == FAC_BF16 && to == FAC_F32)
         s->half->widen_bf16((const uint16_t *)x, (float *)y, n);
+    else if (fac_has_kernels(to) && fac_has_kernels(from) && s->integers->convert[to][from])
+        s->integers->convert[to][from](y, x, n);
     else
         fac_convert(to, y, from, x, (size_t)n);
 }

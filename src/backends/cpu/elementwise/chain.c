@@ -2,6 +2,7 @@
  * steps; the register of a value is free again after its last reader, and a loop may write over
  * its own argument. */
 #include <string.h>
+#include "backends/cpu/device/streams.h"
 #include "backends/cpu/elementwise/chain.h"
 #include "graph/graph_internal.h"
 #include "op_list.h"
@@ -15,7 +16,9 @@ typedef struct place {
 } place;
 typedef struct builder {
     fac_chain *c;
-    int isa, places, temps;
+    const fac_simd *simd;
+    bool single; /* one node, not the body of a `fused` */
+    int places;
     place place[FAC_CHAIN_SOURCES + 2 * FAC_CHAIN_STEPS];
 } builder;
 
@@ -23,11 +26,10 @@ enum { TEMP = 1 << 16 }; /* slots of steps while it is being built: TEMP + numbe
 
 static char kind_of(fac_dtype t) { return fac_dtype_get(t)->kind; }
 
-/* The type that values of an element type are computed in. */
-static fac_dtype natural(fac_dtype t) {
-    if (t == FAC_F64 || t == FAC_U64) return t;
-    return kind_of(t) == 'f' ? FAC_F32 : FAC_I64;
-}
+/* The type that values of an element type lie in: their own but for halves. */
+static fac_dtype natural(fac_dtype t) { return kind_of(t) == 'f' && t != FAC_F64 ? FAC_F32 : t; }
+
+static size_t bytes_of(fac_dtype t) { return (size_t)fac_dtype_get(t)->block_bytes; }
 
 static bool computable(fac_dtype t) {
     return strchr("fiub", kind_of(t)) && kind_of(t) && t != FAC_BIT && !fac_dtype_is_stored(t);
@@ -88,6 +90,32 @@ static fac_loop *loop_of(const fac_map *m, fac_dtype as, int isa) {
     return loops[isa];
 }
 
+/* A loop that computes in type `as`, and what makes its result of it. */
+static bool put_loop(builder *b, fac_chain_step step, const int *slots, fac_dtype as,
+                     const void *key, fac_dtype result) {
+    bool narrow = result != as && kind_of(result) != 'b';
+    fac_chain_step *s = put_step(b, narrow ? (const void *)b->c : key, result, as);
+    if (!s) return false;
+    step.as = s->as;
+    step.out = s->out;
+    memcpy(step.in, slots, sizeof step.in);
+    *s = step;
+    return !narrow || put_conversion(b, key, result, s->out, as, result, natural(result)) >= 0;
+}
+
+static bool put_typed(builder *b, const fac_chain_typed *t, int nin, const void *const *in,
+                      const void *key, fac_dtype result) {
+    fac_chain_step step = { .loop = t->loop, .nin = nin };
+    int slots[FAC_CHAIN_ARGS] = { 0 };
+    for (int i = 0; i < nin; i++) {
+        const fac_dtype as = i ? t->as : t->first;
+        slots[i] = slot_of(b, in[t->swapped ? nin - 1 - i : i], as);
+        if (slots[i] < 0) return false;
+        step.apart |= bytes_of(as) != bytes_of(t->result);
+    }
+    return put_loop(b, step, slots, t->result, key, result);
+}
+
 static bool put_node(builder *b, const fac_op *op, const void *attrs, int nin,
                      const void *const *in, const fac_dtype *types, const void *key,
                      fac_dtype result) {
@@ -96,11 +124,17 @@ static bool put_node(builder *b, const fac_op *op, const void *attrs, int nin,
         if (!in[i] || !computable(types[i])) return false;
     if (!op->map) {
         if (op != &fac_op_cast || nin != 1) return false;
-        int slot = slot_of(b, in[0], natural(types[0]));
-        return slot >= 0 && put_conversion(b, key, result, slot, natural(types[0]), result,
-                                           natural(result)) >= 0;
+        const fac_dtype from = natural(types[0]);
+        int slot = slot_of(b, in[0], from);
+        return slot >= 0 &&
+               put_conversion(b, key, result, slot, from, result, natural(result)) >= 0;
     }
     if (op->map->inputs != nin || nin > FAC_CHAIN_ARGS) return false;
+    fac_chain_typed typed;
+    const fac_integer_kernels *k = b->simd->streams->integers;
+    if (fac_chain_typed_of(k, op, nin, types, &typed) ||
+        (b->single && fac_chain_compares_f32(k, op, types, &typed)))
+        return put_typed(b, &typed, nin, in, key, result);
     bool floats = false, doubles = false, integers = false, words = false;
     for (int i = 0; i < nin; i++) {
         char kind = kind_of(types[i]);
@@ -113,19 +147,13 @@ static bool put_node(builder *b, const fac_op *op, const void *attrs, int nin,
                    : floats                        ? FAC_F32
                    : words && op->map->u64         ? FAC_U64
                                                    : FAC_I64;
-    fac_loop *loop = loop_of(op->map, as, b->isa);
-    int slots[FAC_CHAIN_ARGS];
+    fac_loop *loop = loop_of(op->map, as, b->simd->isa);
+    int slots[FAC_CHAIN_ARGS] = { 0 };
     if (!loop) return false;
     for (int i = 0; i < nin; i++)
         if ((slots[i] = slot_of(b, in[i], as)) < 0) return false;
-    bool narrow = result != as && kind_of(result) != 'b';
-    fac_chain_step *s = put_step(b, narrow ? (const void *)b->c : key, result, as);
-    if (!s) return false;
-    s->loop = loop;
-    s->params = attrs;
-    s->nin = nin;
-    memcpy(s->in, slots, sizeof slots);
-    return !narrow || put_conversion(b, key, result, s->out, as, result, natural(result)) >= 0;
+    return put_loop(b, (fac_chain_step){ .loop = loop, .params = attrs, .nin = nin }, slots, as,
+                    key, result);
 }
 
 static bool put_body(builder *b, const fac_problem *p) {
@@ -207,7 +235,7 @@ static void give_registers(fac_chain *c) {
         for (int pass = 0; pass < 2; pass++) {
             /* A conversion may widen, so it must not write over what it reads: it takes its
              * register first. */
-            if ((pass == 0) == (s->loop != NULL)) {
+            if ((pass == 0) == (s->loop != NULL && !s->apart)) {
                 for (int k = 0; k < s->nin; k++)
                     if (s->in[k] >= TEMP && last[s->in[k] - TEMP] == i)
                         taken[at[s->in[k] - TEMP]] = false;
@@ -230,19 +258,19 @@ static void give_registers(fac_chain *c) {
         if (c->out[k].slot >= TEMP) c->out[k].slot = c->sources + at[c->out[k].slot - TEMP];
 }
 
-bool fac_chain_build(const fac_problem *p, int isa, fac_chain *c) {
-    builder b = { .c = c, .isa = isa };
+bool fac_chain_build(const fac_problem *p, const fac_simd *simd, fac_chain *c) {
     bool fused = FAC_IS(p->node, fused) && p->node->body[0];
+    builder b = { .c = c, .simd = simd, .single = !fused };
     c->sources = c->steps = c->outs = 0;
     if (p->nin > FAC_CHAIN_SOURCES / 2 || !(fused ? put_body(&b, p) : put_single(&b, p)) ||
         !put_outs(&b, p))
         return false;
-    c->width = 4;
+    c->width = 1;
     for (int i = 0; i < c->sources; i++)
-        if (c->source[i].as != FAC_F32) c->width = 8;
+        if (bytes_of(c->source[i].as) > c->width) c->width = bytes_of(c->source[i].as);
     for (int i = 0; i < c->steps; i++)
-        if (c->step[i].as != FAC_F32) c->width = 8;
-    c->is_adam = fac_chain_is_adam(c, isa, &c->adam);
+        if (bytes_of(c->step[i].as) > c->width) c->width = bytes_of(c->step[i].as);
+    c->is_adam = fac_chain_is_adam(c, simd->isa, &c->adam);
     give_registers(c);
     return true;
 }

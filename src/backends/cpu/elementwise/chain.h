@@ -2,14 +2,15 @@
  * blocks.
  *
  * Slots hold one block of one value.  Slots below `sources` are operands and constants; the others
- * are registers, shared by values that do not live at the same time.  Values are computed in one of
- * four types, the step's loop decides:
- *   f32 of f32, f16, bf16    f64 of f64    u64 of u64    i64 of all other integers and bool
+ * are registers, shared by values that do not live at the same time.  The step's loop decides what
+ * its values are computed in:
+ *   f32 of f32, f16, bf16    f64 of f64    whole numbers and bools: chain_integers.c, else 64 bits
  * and bool may also lie as 0 and 1 in any of them.  Every result is narrowed to its own element
  * type at once (f16 rounds, integers wrap), so a chain gives the bits that its nodes give one by
  * one. */
 #ifndef FACULA_CPU_CHAIN_H
 #define FACULA_CPU_CHAIN_H
+#include "backends/cpu/device/integers.h"
 #include "facula/backend.h"
 
 enum { FAC_CHAIN_STEPS = 96, FAC_CHAIN_SOURCES = 40, FAC_CHAIN_OUTS = 16, FAC_CHAIN_ARGS = 4 };
@@ -27,6 +28,7 @@ typedef struct fac_chain_step { /* loop NULL: in[0] of type `from` is converted 
     const double *params;
     fac_dtype from, via, as;
     int nin, in[FAC_CHAIN_ARGS], out;
+    bool apart; /* what it reads is not as wide as what it writes, so it must lie elsewhere */
 } fac_chain_step;
 
 /* The step of Adam (chain_adam.c): which source each operand is, and which output p, m, v are; go:
@@ -51,6 +53,21 @@ typedef struct fac_chain {
 bool fac_chain_is_adam(const fac_chain *c, int isa,
                        fac_chain_adam *a); /* before registers are given out */
 
+/* A step of whole numbers or bools: the types of its first argument, of the others, of its result;
+ * swapped: the loop takes the arguments the other way round. */
+typedef struct fac_chain_typed {
+    fac_loop *loop;
+    fac_dtype first, as, result;
+    bool swapped;
+} fac_chain_typed;
+/* false: there is no such loop. */
+bool fac_chain_typed_of(const fac_integer_kernels *k, const fac_op *op, int nin,
+                        const fac_dtype *types, fac_chain_typed *to);
+/* The same of a comparison of f32: for one that is alone, in a chain others want 0 and 1 as f32. */
+bool fac_chain_compares_f32(const fac_integer_kernels *k, const fac_op *op, const fac_dtype *types,
+                            fac_chain_typed *to);
+
 /* false when p is not a node of elementwise ops, or a larger one than fits. */
-bool fac_chain_build(const fac_problem *p, int isa, fac_chain *c);
+struct fac_simd;
+bool fac_chain_build(const fac_problem *p, const struct fac_simd *simd, fac_chain *c);
 #endif

@@ -27,10 +27,12 @@ typedef uint16_t u16 __attribute__((may_alias));
 typedef uint32_t u32 __attribute__((may_alias));
 typedef uint64_t u64 __attribute__((may_alias));
 
-static void copy_run(size_t size, char *to, int64_t to_step, const char *from, int64_t from_step,
-                     int64_t n) {
+static void copy_run(const fac_streams *s, size_t size, char *to, int64_t to_step, const char *from,
+                     int64_t from_step, int64_t n) {
     if (to_step == 1 && from_step == 1)
         memcpy(to, from, (size_t)n * size);
+    else if (to_step == 1 && from_step == 0)
+        s->integers->fill(size, to, from, n);
     else if (size == 1)
         for (int64_t i = 0; i < n; i++) to[i * to_step] = from[i * from_step];
     else if (size == 2)
@@ -78,9 +80,9 @@ static void move(const fac_elementwise *e, const fac_walk *w, char *base, int64_
             else
                 copy_rows((size_t)row, flat, row, base, step, rows);
         } else if (store)
-            copy_run(w->size, base + first * w->step * size, w->step, flat, 1, count);
+            copy_run(e->streams, w->size, base + first * w->step * size, w->step, flat, 1, count);
         else
-            copy_run(w->size, flat, 1, base + first * w->step * size, w->step, count);
+            copy_run(e->streams, w->size, flat, 1, base + first * w->step * size, w->step, count);
         flat += rows * count * size;
         n -= rows * count;
         first = 0;
@@ -274,7 +276,7 @@ static bool offer(fac_device *d, fac_problem *p, fac_offer *o) {
         if (fac_copy_size(p->out[k].type.dtype) == 0) return false;
     if (p->nout < 1 || !fac_elementwise_settle(p, cpu->simd->lanes, &f)) return false;
     fac_elementwise *e = fac_offer_keep(o, sizeof *e, NULL);
-    if (!e || !fac_elementwise_build(p, f, cpu->simd->isa, e)) return false;
+    if (!e || !fac_elementwise_build(p, f, cpu->simd, e)) return false;
     double bytes = 0, count = (double)fac_dims_count(&p->out[0].type.dims);
     for (int i = 0; i < p->nin; i++) bytes += (double)fac_type_bytes(&p->in[i].type);
     for (int k = 0; k < p->nout; k++) bytes += (double)fac_type_bytes(&p->out[k].type);

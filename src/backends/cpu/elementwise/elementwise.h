@@ -55,7 +55,8 @@ bool fac_elementwise_settle(fac_problem *p, int lanes, fac_frame *f);
 
 /* The plan of a settled problem, but for what fac_elementwise_copies adds.  false when it is no
  * chain. */
-bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_elementwise *e);
+bool fac_elementwise_build(const fac_problem *p, fac_frame f, const fac_simd *simd,
+                           fac_elementwise *e);
 /* Plans the copies of a built plan into e->copy, which has room for them. */
 void fac_elementwise_copies(const fac_problem *p, fac_frame f, fac_elementwise *e);
 

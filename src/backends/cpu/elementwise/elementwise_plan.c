@@ -3,7 +3,7 @@
 #include "base/clamp.h"
 #include "backends/cpu/elementwise/elementwise.h"
 
-enum { L1_BYTES = 24 << 10, LEAST_BLOCK = 128, MOST_BLOCK = 4096, SPAN = 512 };
+enum { L1_BYTES = 24 << 10, LEAST_BLOCK = 128, MOST_BLOCK = 16384, SPAN = 512 };
 
 /* ---- layouts ---- */
 
@@ -209,10 +209,11 @@ static size_t copy_bytes(const fac_problem *p, int i, fac_frame f) {
     return (fac_layout_bytes(&layout, &p->in[i].type) + 63) / 64 * 64;
 }
 
-bool fac_elementwise_build(const fac_problem *p, fac_frame f, int isa, fac_elementwise *e) {
+bool fac_elementwise_build(const fac_problem *p, fac_frame f, const fac_simd *simd,
+                           fac_elementwise *e) {
     fac_chain *c = &e->chain;
     const fac_dims *dims = &p->out[0].type.dims;
-    if (!fac_chain_build(p, isa, c)) return false;
+    if (!fac_chain_build(p, simd, c)) return false;
     e->n = dims->n;
     memcpy(e->d, dims->d, sizeof dims->d);
     if (f.block > 0) {

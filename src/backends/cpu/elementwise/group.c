@@ -40,7 +40,8 @@ static int *operands_of(const fac_graph *body) {
 
 /* The part of one node; false when it is not elementwise, or reads what another node of the body
  * makes. */
-static bool build_part(const fac_problem *p, const fac_node *n, const int *of, int isa, part *to) {
+static bool build_part(const fac_problem *p, const fac_node *n, const int *of, const fac_simd *simd,
+                       part *to) {
     fac_operand o[INS + FAC_CHAIN_OUTS];
     fac_problem q = { .node = n,
                       .precision = p->precision,
@@ -67,7 +68,7 @@ static bool build_part(const fac_problem *p, const fac_node *n, const int *of, i
     to->e.copies = 0;
     to->e.copy = NULL;
     return fac_elementwise_settle(&q, 0, &frame) && !frame.block &&
-           fac_elementwise_build(&q, frame, isa, &to->e);
+           fac_elementwise_build(&q, frame, simd, &to->e);
 }
 
 /* Bytes of a plan of so many parts; 0: more than there are. */
@@ -85,7 +86,7 @@ static bool build(const fac_cpu *cpu, const fac_problem *p, fac_offer *o, plan *
     bool fits = of != NULL;
     for (const fac_node *n = p->node->body[0]->first; n && fits; n = n->next) {
         part *to = &g->part[g->parts];
-        fits = build_part(p, n, of, cpu->simd->isa, to);
+        fits = build_part(p, n, of, cpu->simd, to);
         if (!fits) break;
         to->e.streams = cpu->simd->streams;
         to->first = g->units;

@@ -135,7 +135,7 @@ static bool build_part(plan *p, const fac_problem *problem, int64_t width, fac_e
                             .out = out };
     e->copy = NULL;
     e->streams = p->cpu->simd->streams;
-    return fac_elementwise_build(&q, (fac_frame){ 0, 0 }, p->cpu->simd->isa, e) && e->outer == 1 &&
+    return fac_elementwise_build(&q, (fac_frame){ 0, 0 }, p->cpu->simd, e) && e->outer == 1 &&
            e->span == width && !e->copies;
 }
 

@@ -7,12 +7,6 @@
 #include "backends/cpu/simd/vector.h"
 #include "backends/cpu/device/streams.h"
 
-#if defined(__clang__)
-#define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IN_PLACE _Pragma("GCC ivdep")
-#endif
-
 extern fac_adam_kernel FAC_SIMD(fac_adam);
 void FAC_SIMD(fac_adam)(const fac_adam_numbers *t, const float *g, const float *const in[3],
                         float *const out[3], int64_t n) {

@@ -33,6 +33,13 @@
 #define MR 6
 #endif
 
+/* Loops that may write over what they read, element by element. */
+#if defined(__clang__)
+#define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IN_PLACE _Pragma("GCC ivdep")
+#endif
+
 typedef float vec __attribute__((vector_size(VL * 4)));
 typedef int32_t ivec __attribute__((vector_size(VL * 4)));
 

@@ -62,13 +62,6 @@ static void fold_columns_f32(int fold, double *acc, const void *x, int64_t rows,
         columns_f32(fold, acc, x, rows, stride, columns);
 }
 
-/* Loops that may write over what they read, element by element. */
-#if defined(__clang__)
-#define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define IN_PLACE _Pragma("GCC ivdep")
-#endif
-
 static float top_of(const float *x, int64_t n) {
     vec a = all(-INFINITY), b = a;
     int64_t i = 0;
@@ -333,8 +326,10 @@ extern fac_short_sums FAC_SIMD(fac_short_sums);
 extern fac_level_kernel FAC_SIMD(fac_level_sums);
 extern const fac_halves FAC_SIMD(fac_halves);
 extern fac_adam_kernel FAC_SIMD(fac_adam);
+extern const fac_integer_kernels FAC_SIMD(fac_integer_kernels);
 extern const fac_streams FAC_SIMD(fac_streams);
 const fac_streams FAC_SIMD(fac_streams) = { &FAC_SIMD(fac_halves),
+                                            &FAC_SIMD(fac_integer_kernels),
                                             { fold_row_f32, fold_columns_f32 },
                                             { row_f64, columns_f64 },
                                             softmax_row,
