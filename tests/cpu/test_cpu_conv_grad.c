@@ -230,6 +230,27 @@ static void x_strided(fac_device *d, uint64_t seed) {
     }
 }
 
+/* Kernels of 2 x 2 and stride 2, as of transposed convolutions; tiles of one row, of several. */
+static void x_doubled(fac_device *d, uint64_t seed) {
+    static const int hows[] = { 0, BIASED, BIASED | CUT, CUT };
+    for (uint64_t k = 0; k < 12; k++) {
+        const int64_t P = check_pick(seed + k, 40, 1, 20), Q = check_pick(seed + k, 41, 1, 90);
+        shape s = { check_pick(seed + k, 42, 1, 3),
+                    check_pick(seed + k, 43, 1, 40),
+                    2 * P,
+                    2 * Q,
+                    check_pick(seed + k, 44, 1, 40),
+                    2,
+                    2,
+                    1,
+                    { .stride = { 2, 2 } } };
+        const bool taken = grad_with(d, "conv2d_grad_x/doubled", &s, hows[k % 4], seed + k);
+        if (P * Q >= 48) assert_true(taken); /* three vectors of sixteen */
+    }
+    const shape odd = { 1, 8, 17, 16, 8, 2, 2, 1, { .stride = { 2, 2 } } };
+    assert_false(grad(d, "conv2d_grad_x/doubled", &odd, seed));
+}
+
 /* Of x and of w. */
 static void winograd(fac_device *d, const char *const solvers[3], uint64_t seed) {
     check_largest = true;
@@ -274,15 +295,17 @@ static uint64_t seed;
 static void test_w_direct(void **s) { (void)s, check_everywhere(w_direct, seed); }
 static void test_x_direct(void **s) { (void)s, check_everywhere(x_direct, seed + 1000); }
 static void test_w_depthwise(void **s) { (void)s, check_everywhere(w_depthwise, seed + 5000); }
+static void test_x_doubled(void **s) { (void)s, check_everywhere(x_doubled, seed + 9000); }
 static void test_x_strided(void **s) { (void)s, check_everywhere(x_strided, seed + 4000); }
 static void test_x_winograd(void **s) { (void)s, check_everywhere(x_winograd, seed + 2000); }
 static void test_w_winograd(void **s) { (void)s, check_everywhere(w_winograd, seed + 3000); }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_w_direct),   cmocka_unit_test(test_x_direct),
-        cmocka_unit_test(test_x_strided),  cmocka_unit_test(test_w_depthwise),
-        cmocka_unit_test(test_x_winograd), cmocka_unit_test(test_w_winograd)
+        cmocka_unit_test(test_w_direct),    cmocka_unit_test(test_x_direct),
+        cmocka_unit_test(test_x_strided),   cmocka_unit_test(test_x_doubled),
+        cmocka_unit_test(test_w_depthwise), cmocka_unit_test(test_x_winograd),
+        cmocka_unit_test(test_w_winograd)
     };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,7 @@ typedef struct fac_simd {
     const fac_conv_tile_table *tile; /* [FAC_TILE_KINDS]                             */
     const fac_outer_table *outer;
     fac_depthwise_kernel *depthwise;
+    fac_doubled_kernel *doubled;
     fac_depthwise_grad_kernel *depthwise_grad;
     const fac_lane_kernels *lane;
     fac_pool_kernel *pool;

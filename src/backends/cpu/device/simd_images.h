@@ -87,4 +87,15 @@ typedef struct fac_pool_grad_row {
     const float *across; /* NULL: the largest */
 } fac_pool_grad_row;
 typedef void fac_pool_grad_kernel(const fac_pool_grad_row *t);
+
+/* Pixels of x, FAC_DOUBLED_VECTORS vectors of them side by side for each channel, by a transposed
+ * convolution of 2 x 2 and stride 2 into one channel: w [channels][upper left, right, lower left,
+ * right], y the upper row of twice as many pixels and then the lower one, y = clip(bias + x w). */
+enum { FAC_DOUBLED_VECTORS = 3 };
+typedef struct fac_doubled {
+    const float *x, *w;
+    int64_t channels;
+    float bias, lo, hi, *y;
+} fac_doubled;
+typedef void fac_doubled_kernel(const fac_doubled *d);
 #endif

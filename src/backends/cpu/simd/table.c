@@ -6,6 +6,7 @@
 extern const fac_conv_tile_table FAC_SIMD(fac_conv_tile)[FAC_TILE_KINDS];
 extern const fac_outer_table FAC_SIMD(fac_outer);
 extern fac_depthwise_kernel FAC_SIMD(fac_depthwise_row);
+extern fac_doubled_kernel FAC_SIMD(fac_doubled);
 extern const fac_lane_kernels FAC_SIMD(fac_lane_kernels);
 extern fac_depthwise_grad_kernel FAC_SIMD(fac_depthwise_grad);
 extern fac_pool_kernel FAC_SIMD(fac_pool);
@@ -46,6 +47,7 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .tile = FAC_SIMD(fac_conv_tile),
     .outer = &FAC_SIMD(fac_outer),
     .depthwise = FAC_SIMD(fac_depthwise_row),
+    .doubled = FAC_SIMD(fac_doubled),
     .pool = FAC_SIMD(fac_pool),
     .winograd = FAC_SIMD(fac_winograd),
     .winograd_rows = &FAC_SIMD(fac_winograd_rows),
