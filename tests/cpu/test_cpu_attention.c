@@ -107,6 +107,30 @@ static void many_keys(void **state) {
             "attention", problems[k]);
 }
 
+/* One query of each head, as steps of decoding have it: heads of q that share one of k, few keys
+ * and many, windows, lengths of 0 and above what there is. */
+static void one_query(void **state) {
+    (void)state;
+    static const char *const problems[] = {
+        "attention(f32[2,3,1,64], f32[2,3,300,64], f32[2,3,300,32])",
+        "attention(f32[1,2,1,16], f32[1,2,1,16], f32[1,2,1,16])",
+        "attention(f32[2,4,1,32], f32[2,2,3,32], f32[2,2,3,144]) scale=0.3",
+        "attention(f32[1,9,1,64], f32[1,3,77,64], f32[1,3,77,64]) softcap=1.5",
+        "attention(f32[1,14,1,32], f32[1,2,513,32], f32[1,2,513,48])",
+        "attention(f32[3,1,80], f32[3,29,16], f32[3,29,32]) q_heads=5 kv_heads=1",
+        "attention(f32[6,4,1,16], f32[6,2,9,16], f32[6,2,9,16], -, -, -, i64[6]) causal",
+        "attention(f32[6,6,1,16], f32[6,1,9,16], f32[6,1,9,32], -, -, -, i32[6]) causal window=3",
+        "attention(f32[6,3,1,16], f32[6,1,9,16], f32[6,1,9,16], -, -, -, i64[6])"
+    };
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++)
+        problem_everywhere(
+            (problem_check){ .seed = seed + k, .lo = -1, .hi = 9, .tolerance = 1e-4 },
+            "attention/row", problems[k]);
+    problem_everywhere((problem_check){ .lo = 0.3, .hi = 0.3, .tolerance = (257 + 392) * 0x1p-24 },
+                       "attention/row",
+                       "attention(f32[1,3,1,16], f32[1,1,100000,16], f32[1,1,100000,16])");
+}
+
 static void run_three(fac_device *d, const char *solver, const float *const data[3],
                       fac_tensor **y) {
     fac_error err = { 0 };
@@ -243,7 +267,7 @@ int main(void) {
                                         cmocka_unit_test(far_scores), cmocka_unit_test(pasts),
                                         cmocka_unit_test(lengths),    cmocka_unit_test(steep),
                                         cmocka_unit_test(many_keys),  cmocka_unit_test(extremes),
-                                        cmocka_unit_test(outputs) };
+                                        cmocka_unit_test(outputs),    cmocka_unit_test(one_query) };
     seed = fresh_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

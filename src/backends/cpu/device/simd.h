@@ -48,6 +48,7 @@ typedef void fac_pack_kernel(const float *from, int64_t from_row, int rows, int6
 
 struct fac_streams;           /* streams.h: reductions, softmax, normalization */
 struct fac_attention_kernels; /* attention.h */
+struct fac_attention_row;     /* attention_row.h */
 
 /* What the set can do at best, for peaks.c: so many operations in each of `times` rounds; the sum
  * of n floats. */
@@ -76,6 +77,7 @@ typedef struct fac_simd {
     fac_transpose_kernel *transpose;
     fac_pack_kernel *pack_rows;
     const struct fac_attention_kernels *attention;
+    void (*attention_row)(const struct fac_attention_row *t);
     const fac_peak_kernels *peak;
     const fac_row_kernel *row_sum;
     fac_dots_kernel *dots;

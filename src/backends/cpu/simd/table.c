@@ -18,6 +18,7 @@ extern const fac_streams FAC_SIMD(fac_streams);
 extern fac_transpose_kernel FAC_SIMD(fac_transpose_f32);
 extern fac_pack_kernel FAC_SIMD(fac_pack_rows);
 extern const struct fac_attention_kernels FAC_SIMD(fac_attention);
+extern void FAC_SIMD(fac_attention_of_row)(const struct fac_attention_row *t);
 extern const fac_peak_kernels FAC_SIMD(fac_peak);
 extern const fac_row_kernel FAC_SIMD(fac_row_sum);
 extern fac_dots_kernel FAC_SIMD(fac_dots);
@@ -58,6 +59,7 @@ const fac_simd FAC_SIMD(fac_simd) = {
     .transpose = FAC_SIMD(fac_transpose_f32),
     .pack_rows = FAC_SIMD(fac_pack_rows),
     .attention = &FAC_SIMD(fac_attention),
+    .attention_row = FAC_SIMD(fac_attention_of_row),
     .peak = &FAC_SIMD(fac_peak),
     .row_sum = &FAC_SIMD(fac_row_sum),
     .dots = FAC_SIMD(fac_dots),
