@@ -154,6 +154,17 @@ static fac_status run(fac_session *s, int what, fac_tensor *const in[], fac_tens
     return fac_storage_home((*out)->storage, err);
 }
 
+/* The next chunk writes over y. */
+static void keep_logits(fac_session *s, const float *y) {
+    const int64_t vocabulary = s->m->c.vocabulary;
+    for (int b = 0; b < s->nslots; b++) {
+        if (s->slots[b].logits != y + b * vocabulary) continue;
+        float *to = s->logits + b * vocabulary;
+        memcpy(to, y + b * vocabulary, (size_t)vocabulary * sizeof *y);
+        s->slots[b].logits = to;
+    }
+}
+
 static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
     const int64_t vocabulary = s->m->c.vocabulary;
     FAC_TRY(fac_session_grow(s, rows_for(s, c), err));
@@ -167,15 +178,14 @@ static fac_status read_chunk(fac_session *s, int c, fac_error *err) {
         const int64_t n = taken(t, c);
         t->length += n;
         t->pending -= n;
-        if (!n || t->pending) continue;
-        t->fresh = true;
-        memcpy(s->logits + b * vocabulary, y + b * vocabulary, (size_t)vocabulary * sizeof *y);
+        if (n && !t->pending) t->logits = y + b * vocabulary;
     }
+    if (chunk_for(s) >= 0) keep_logits(s, y);
     return FAC_OK;
 }
 
 fac_status fac_session_step(fac_session *s, fac_error *err) {
-    for (int b = 0; b < s->nslots; b++) s->slots[b].fresh = false;
+    for (int b = 0; b < s->nslots; b++) s->slots[b].logits = NULL;
     for (int c; (c = chunk_for(s)) >= 0;) FAC_TRY(read_chunk(s, c, err));
     return FAC_OK;
 }
@@ -213,7 +223,7 @@ static fac_status check_waiting(const fac_session *s, int at, fac_error *err) {
 fac_status fac_session_check(fac_session *s, int at, const float **logits, int64_t *n,
                              fac_error *err) {
     FAC_TRY(check_waiting(s, at, err));
-    for (int b = 0; b < s->nslots; b++) s->slots[b].fresh = false;
+    for (int b = 0; b < s->nslots; b++) s->slots[b].logits = NULL;
     FAC_TRY(begin_check(s, at, err));
     fac_tensor *in[5] = { s->in[CHECK][IDS], s->in[CHECK][POSITIONS], s->in[CHECK][AT],
                           s->in[CHECK][LENGTHS], s->rows };
@@ -228,8 +238,7 @@ fac_status fac_session_check(fac_session *s, int at, const float **logits, int64
 }
 
 const float *fac_session_logits(const fac_session *s, int at) {
-    const bool have = at >= 0 && at < s->nslots && s->slots[at].fresh;
-    return have ? s->logits + at * s->m->c.vocabulary : NULL;
+    return at >= 0 && at < s->nslots ? s->slots[at].logits : NULL;
 }
 
 int64_t fac_session_length(const fac_session *s, int at) {
@@ -243,7 +252,7 @@ fac_status fac_session_cut(fac_session *s, int at, int64_t length, fac_error *er
         return fac_raise(err, FAC_E_ARGUMENT, "cut to %lld tokens of %lld", (long long)length,
                          (long long)(t->length + t->pending));
     *t = (fac_sequence_slot){ length < t->length ? length : t->length,
-                              length < t->length ? 0 : length - t->length, false };
+                              length < t->length ? 0 : length - t->length, NULL };
     return FAC_OK;
 }
 
@@ -265,7 +274,7 @@ fac_status fac_session_bring(const fac_session *a, int from, fac_session *s, int
         FAC_TRY(fac_session_copy_rows(a, from, s, to, k, length, err));
     memmove(s->fed + to * s->m->context, a->fed + from * s->m->context,
             (size_t)length * sizeof *s->fed);
-    s->slots[to] = (fac_sequence_slot){ length, 0, false };
+    s->slots[to] = (fac_sequence_slot){ length, 0, NULL };
     return FAC_OK;
 }
 

@@ -7,9 +7,9 @@
 enum { FAC_SESSION_CHUNKS = 4, FAC_LARGEST_CHUNK = 256 };
 
 typedef struct fac_sequence_slot {
-    int64_t length, pending;
-    bool fresh;
-} fac_sequence_slot; /* read; fed; its logits are of the last step */
+    int64_t length, pending; /* read; fed */
+    const float *logits;     /* of the token read last, in the last step; NULL: of none */
+} fac_sequence_slot;
 
 struct fac_session {
     fac_lm *m;
@@ -17,7 +17,7 @@ struct fac_session {
     fac_tensor **caches; /* of each layer keys, values: [slots, G, capacity, D] */
     fac_sequence_slot *slots;
     int32_t *fed;     /* [slots, context] */
-    float *logits;    /* [slots, vocabulary] */
+    float *logits;    /* [slots, vocabulary]: of slots that wait for others' chunks */
     int nslots, last; /* the chunk of the last run */
     int64_t capacity, runs;
     /* The capacity that each chunk was planned for, and last a check; 0: none. */

@@ -3,8 +3,9 @@
  * A prompt is read in a session of one slot, the desk: in a batch of four, reading it would cost
  * four times as much.  An answer is written on there as long as nothing else waits; else its caches
  * go to a slot of the batch, which writes all of its answers in one step, and the desk reads the
- * next prompt, 256 tokens between two steps.  What the desk still holds of an earlier conversation
- * is not read again.  Guesses fill a step of one answer; several answers fill it themselves. */
+ * next prompts, 256 tokens between two steps: a step costs the same for one answer as for all. What
+ * the desk still holds of an earlier conversation is not read again.  Guesses fill a step of one
+ * answer; several answers fill it themselves. */
 #include "serve/engine.h"
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct fac_engine {
     fac_task **writers;        /* by slot of the batch; NULL: free */
     int32_t *past;
     int64_t whole; /* tokens at the desk that were read in whole parts of a prompt */
+    int64_t round; /* tokens of prompts that were read since the last step of the batch */
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t work;
@@ -105,6 +107,7 @@ static fac_status read_prompt(fac_engine *e, fac_task *t, bool *more, fac_error 
     FAC_TRY(fac_session_step(e->desk, err));
     if (n == PART && t->read == e->whole) e->whole += PART;
     t->read += n;
+    e->round += n;
     *more = t->read < t->nprompt;
     return FAC_OK;
 }
@@ -154,11 +157,19 @@ static void desk(fac_engine *e) {
 
 /* ---- the batch ---- */
 
-static bool others_wait(fac_engine *e) {
+static bool any_queued(fac_engine *e) {
     pthread_mutex_lock(&e->lock);
     const bool any = e->first != NULL;
     pthread_mutex_unlock(&e->lock);
-    return any || batch_is_busy(e);
+    return any;
+}
+
+static bool others_wait(fac_engine *e) { return any_queued(e) || batch_is_busy(e); }
+
+static int free_slot(const fac_engine *e) {
+    int slot = 0;
+    while (slot < e->o.slots && e->writers[slot]) slot++;
+    return slot;
 }
 
 static fac_status to_slot(fac_engine *e, int slot, fac_error *err) {
@@ -170,9 +181,8 @@ static fac_status to_slot(fac_engine *e, int slot, fac_error *err) {
 static void move_on(fac_engine *e) {
     fac_task *t = e->reader;
     fac_error err = { 0 };
-    int slot = 0;
+    const int slot = free_slot(e);
     if (!t || t->read < t->nprompt || e->o.slots < 2 || !others_wait(e)) return;
-    while (slot < e->o.slots && e->writers[slot]) slot++;
     if (slot == e->o.slots) return;
     const fac_status status = to_slot(e, slot, &err);
     if (status) {
@@ -248,6 +258,22 @@ static void admit(fac_engine *e) {
     if (status) leave_desk(e, status, &err);
 }
 
+/* Whether another prompt is read before the next step: one waits, and the desk is free for it. */
+static bool reads_on(fac_engine *e) {
+    const fac_task *t = e->reader;
+    const bool moves = e->o.slots > 1 && free_slot(e) < e->o.slots;
+    return e->round < PART && any_queued(e) && (!t || (t->read == t->nprompt && moves));
+}
+
+static void desks(fac_engine *e) {
+    e->round = 0;
+    do {
+        move_on(e);
+        admit(e);
+        desk(e);
+    } while (reads_on(e));
+}
+
 /* Waits for work; false: it is over. */
 static bool await(fac_engine *e) {
     const bool busy = is_busy(e);
@@ -271,9 +297,7 @@ static void *work(void *self) {
     fac_engine *e = self;
     while (await(e)) {
         const int64_t began = fac_now_ns();
-        move_on(e);
-        admit(e);
-        desk(e);
+        desks(e);
         batch(e);
         pthread_mutex_lock(&e->lock);
         e->stat.seconds += (double)(fac_now_ns() - began) * 1e-9;
