@@ -170,11 +170,11 @@ INLINE int64_t eights(const enum type t, const fac_block_rows *r) {
 #endif
 
 INLINE void rows(const enum type t, const bool dots, const fac_block_rows *r) {
+    const int64_t first = eights(t, r);
     if (t == TYPE_Q4_K || t == TYPE_Q6_K) {
-        rows_of_large(t, dots, r);
+        rows_of_large(t, dots, r, first);
         return;
     }
-    const int64_t first = eights(t, r);
     for (int64_t j = 0; j < r->m; j += 4) {
         const int64_t left = r->m - j;
         const char *x = r->x + j * r->x_row;

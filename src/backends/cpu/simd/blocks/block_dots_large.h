@@ -89,8 +89,10 @@ INLINE float with_x(const enum type t, const bool dots, const large *w, const ch
     return y;
 }
 
-INLINE void rows_of_large(const enum type t, const bool dots, const fac_block_rows *r) {
-    for (int64_t i = 0; i < r->rows; i++) {
+/* From row `first` of weights on. */
+INLINE void rows_of_large(const enum type t, const bool dots, const fac_block_rows *r,
+                          int64_t first) {
+    for (int64_t i = first; i < r->rows; i++) {
         for (int64_t j = 0; j < r->m; j++) r->y[j * r->y_row + i] = 0;
         for (int64_t b = 0; b < r->K / 256; b++) {
             const char *w = r->w + i * r->w_row + b * bytes_of(t);

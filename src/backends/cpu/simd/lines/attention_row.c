@@ -10,7 +10,7 @@
 #include "backends/cpu/simd/exp2.h"
 
 static const double LOG2_E = 1.44269504088896340736;
-enum { TOGETHER = FAC_ATTENTION_ROWS_AT_ONCE, KEYS = 256, AHEAD = 8 };
+enum { TOGETHER = FAC_ATTENTION_ROWS_AT_ONCE, KEYS = 256, AHEAD = 16 };
 
 INLINE int64_t row_of_s(const fac_attention_row *t) { return (t->keys + 15) / 16 * 16; }
 
@@ -63,10 +63,15 @@ INLINE void ask(const float *rows, int64_t step, int n, int64_t size) {
         for (int64_t k = 0; k < size; k += LINE) __builtin_prefetch(rows + i * step + k);
 }
 
+/* Keys, and vectors of values, that R queries meet at once: sixteen registers are enough. */
+INLINE int at_once(const int R) {
+    static const int n[] = { 0, 8, 4, 4, 2 };
+    return n[R];
+}
+
 /* The last keys are taken again with others before them, or one by one. */
 INLINE void scores(const int R, const fac_attention_row *t, const float *q) {
-    enum { ONE_ROW = 8 };
-    const int n = R == 1 ? ONE_ROW : R == 4 ? 2 : 4;
+    const int n = at_once(R);
     int64_t i = 0;
     for (; i + n <= t->keys; i += n) {
         ask(t->k + (i + AHEAD) * t->k_row, t->k_row, n, t->D);
@@ -112,7 +117,9 @@ static float weights(const fac_attention_row *t, float *s) {
         const vec p = exp2_of((load(s + i) - all(top)) * all((float)scale));
         store(s + i, p);
         some += p;
-        if (i % KEYS == 0) sum += some, some = all(0);
+        if (i % KEYS) continue;
+        sum += some;
+        some = all(0);
     }
     sum += some;
     for (int i = 0; i < VL; i++) total += sum[i];
@@ -131,7 +138,7 @@ INLINE void some_values(const int R, const int n, const fac_attention_row *t, in
     for (int64_t i = 0; i < keys; i++, v += t->v_row) {
         vec p[TOGETHER];
         UNROLL for (int r = 0; r < R; r++) p[r] = all(s[r * row + i]);
-        __builtin_prefetch(v + AHEAD * t->v_row);
+        ask(v + AHEAD * t->v_row, 0, 1, n * VL);
         UNROLL for (int k = 0; k < n; k++) {
             const vec x = load(v + k * VL);
             UNROLL for (int r = 0; r < R; r++) sum[r * n + k] =
@@ -145,8 +152,7 @@ INLINE void some_values(const int R, const int n, const fac_attention_row *t, in
 }
 
 INLINE void values(const int R, const fac_attention_row *t, const float *factor, float *y) {
-    enum { ONE_ROW = 8 };
-    const int n = R == 1 ? ONE_ROW : R == 4 ? 2 : 4;
+    const int n = at_once(R);
     for (int r = 0; r < R; r++)
         for (int64_t e = 0; e < t->E; e += VL) store(y + r * t->y_row + e, all(0));
     for (int64_t first = 0; first < t->keys; first += KEYS) {
