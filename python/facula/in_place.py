@@ -33,6 +33,11 @@ def written(x: Tensor, y: Tensor) -> Tensor:
     return x._become(y)
 
 
+def into(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
+    """y; of functions and layers with `inplace`, written into x."""
+    return written(x, y) if inplace else y
+
+
 def _in_place(name: str) -> Any:
     function = getattr(F, name)
 

@@ -6,7 +6,7 @@ from typing import Any
 from .. import functional as T
 from .._facula import Tensor
 from . import functional as F
-from ..in_place import written
+from ..in_place import into
 from .module import Module, Parameter
 
 
@@ -19,8 +19,7 @@ class _Writing(Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self._result(x)
-        return written(x, y) if self.inplace else y
+        return into(x, self._result(x), self.inplace)
 
 
 class _Plain(_Writing):

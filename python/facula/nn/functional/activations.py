@@ -8,18 +8,14 @@ from ..._facula import Tensor, apply
 from ...functional import sigmoid, softmax, tanh
 from ...changing import moves
 from ...create import as_tensor, axis_of
-from ...in_place import written
+from ...in_place import into
 from ...random import default_generator
 from .common import _words
 
 
-def _into(input: Tensor, y: Tensor, inplace: bool) -> Tensor:
-    return written(input, y) if inplace else y
-
-
 def _with(op: str, about: str, **attributes: Any) -> Any:
     def function(input: Tensor, inplace: bool = False) -> Tensor:
-        return _into(input, apply(op, words, 0, input), inplace)
+        return into(input, apply(op, words, 0, input), inplace)
     words = _words(**attributes) or None
     function.__name__, function.__doc__ = op, about
     return function
@@ -28,7 +24,7 @@ def _with(op: str, about: str, **attributes: Any) -> Any:
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """max(input, 0)"""
     y: Tensor = apply("relu", None, 0, as_tensor(input))
-    return _into(input, y, inplace)
+    return into(input, y, inplace)
 
 
 silu, mish = _with("silu", "x sigmoid(x)"), _with("mish", "x tanh(softplus(x))")
@@ -46,23 +42,23 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """input, or negative_slope input where input is negative."""
     if moves("leaky_relu", input, negative_slope):
-        return _into(input, T.where(input > 0, input, input * negative_slope), inplace)
-    return _into(input, apply("leaky_relu", f"slope={negative_slope}", 0, input), inplace)
+        return into(input, T.where(input > 0, input, input * negative_slope), inplace)
+    return into(input, apply("leaky_relu", f"slope={negative_slope}", 0, input), inplace)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input, or alpha (e^input - 1) where input is negative."""
     if moves("elu", input, alpha):
         below = T.expm1(T.minimum(input, 0.0)) * alpha      # without minimum it would be inf of large x, and its gradient NaN
-        return _into(input, T.where(input <= 0, below, input), inplace)
-    return _into(input, apply("elu", f"alpha={alpha}", 0, input), inplace)
+        return into(input, T.where(input <= 0, below, input), inplace)
+    return into(input, apply("elu", f"alpha={alpha}", 0, input), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, input) + min(0, alpha (e^(input / alpha) - 1))"""
     if alpha > 0 and moves("celu", input, alpha):
-        return _into(input, T.where(input < 0, T.expm1(T.minimum(input, 0.0) / alpha) * alpha, input), inplace)
-    return _into(input, apply("celu", f"alpha={alpha}", 0, input), inplace)
+        return into(input, T.where(input < 0, T.expm1(T.minimum(input, 0.0) / alpha) * alpha, input), inplace)
+    return into(input, apply("celu", f"alpha={alpha}", 0, input), inplace)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -76,10 +72,10 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     low, high = Tensor(min_val, dtype=input.dtype, device=input.device), Tensor(max_val, dtype=input.dtype, device=input.device)
     y = apply("clip", None, 0, input, low, high)
     if not input.requires_grad or not _facula.is_grad_enabled():
-        return _into(input, y, inplace)
+        return into(input, y, inplace)
     # clip's own gradient passes at the bounds
     path = T.where(input <= low, low, T.where(input >= high, high, input))
-    return _into(input, apply("surrogate", None, 0, y.detach(), path), inplace)
+    return into(input, apply("surrogate", None, 0, y.detach(), path), inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -89,7 +85,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """input / 6 + 1/2, cut off at 0 and 1."""
-    return _into(input, apply("hard_sigmoid", f"slope={1 / 6} offset=0.5", 0, input), inplace)
+    return into(input, apply("hard_sigmoid", f"slope={1 / 6} offset=0.5", 0, input), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -107,7 +103,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """input where it is above the threshold, else a value."""
-    return _into(input, T.where(input <= threshold, Tensor(value, dtype=input.dtype), input), inplace)
+    return into(input, T.where(input <= threshold, Tensor(value, dtype=input.dtype), input), inplace)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -122,7 +118,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     from ...random import rand_like
-    return _into(input, T.where(input >= 0, input, input * (rand_like(input.detach()) * (upper - lower) + lower)), inplace)
+    return into(input, T.where(input >= 0, input, input * (rand_like(input.detach()) * (upper - lower) + lower)), inplace)
 
 
 def softmin(input: Tensor, dim: int = -1) -> Tensor:
@@ -140,7 +136,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element is 0 with probability p, the others grow by 1 / (1 - p)."""
-    return _into(input, _dropped(input, p), inplace) if training else input
+    return into(input, _dropped(input, p), inplace) if training else input
 
 
 def _dropped(input: Tensor, p: float) -> Tensor:
@@ -162,10 +158,34 @@ def _dropout_planes(input: Tensor, p: float = 0.5, training: bool = True, inplac
     if not training or p == 0:
         return input
     kept = dropout(T.ones(input.shape[0], input.shape[1], *[1] * (input.ndim - 2), dtype=input.dtype), p, True)
-    return _into(input, input * kept, inplace)
+    return into(input, input * kept, inplace)
 
 
 dropout1d = dropout2d = dropout3d = _dropout_planes
+
+
+def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
+    if not 0 <= p <= 1:
+        raise ValueError(f"alpha_dropout: p is between 0 and 1, not {p}")
+    if not training or p == 0:
+        return input
+    if p == 1:
+        return into(input, input * 0.0, inplace)
+    least = -1.7580993408473766                             # what selu is of the smallest numbers
+    scale = ((least * least * p + 1) * (1 - p)) ** -0.5
+    counter = Tensor(int(default_generator._np.integers(0, 2 ** 62)), dtype="int64")
+    kept = apply("bernoulli", None, 0, T.full(shape, 1.0, dtype=input.dtype, device=input.device) * (1 - p), counter)
+    return into(input, T.where(kept, input * scale, least * scale) - least * scale * p, inplace)
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Each element is the lower end of selu with probability p; what comes out has the mean and variance of what came in, 0 and 1."""
+    return _alpha_dropped(input, p, training, inplace, input.shape)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """alpha_dropout of whole channels."""
+    return _alpha_dropped(input, p, training, inplace, (*input.shape[:2], *[1] * (input.ndim - 2)))
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
