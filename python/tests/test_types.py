@@ -1,4 +1,5 @@
 """The stubs are those that scripts/python_stubs.py writes, and the package is well typed."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -12,7 +13,7 @@ root = pathlib.Path(__file__).parents[2]
 
 def test_stubs_are_as_they_are_written():
     done = subprocess.run([sys.executable, str(root / "scripts" / "python_stubs.py"), "--check"], capture_output=True, text=True,
-                          env={"PYTHONPATH": str(pathlib.Path(fac.__file__).parents[1]), "PATH": ""})
+                          env={**os.environ, "PYTHONPATH": str(pathlib.Path(fac.__file__).parents[1])})
     assert done.returncode == 0, done.stderr
 
 
