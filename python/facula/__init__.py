@@ -41,7 +41,7 @@ __version__: str = _facula.version()
 # helpers of other files, which completion does not offer
 _inside = frozenset("""Any Dims Sequence annotations arange_like arrange axes_of axis_of builtins changing create derivatives dtypes
 elementwise equal_to export files find floats formulas functools fused gelu_exact in_place ints isnan_ itertools math methods model np orders
-places playground products promote reduce shapes signals sliding tables tools train""".split())
+places playground products promote reduce shapes signals sliding spelled tables tools train""".split())
 
 
 def __dir__() -> list[str]:

@@ -70,8 +70,17 @@ def _add(a: Tensor | None, b: Tensor) -> Tensor:
     return b if a is None else apply("add", None, 0, a, b)
 
 
+class _After:
+    """A hook of a leaf, called after its gradient was added up."""
+
+    def __init__(self, hook: Callable[[Tensor], None]) -> None:
+        self.hook = hook
+
+
 def _hooked(hooks: Sequence[Callable[[Tensor], Tensor | None]] | None, g: Tensor) -> Tensor:
     for hook in list(hooks or ()):
+        if isinstance(hook, _After):
+            continue
         changed = hook(g)
         if changed is not None:
             g = changed
@@ -118,6 +127,9 @@ def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Any = None, retai
         for x, g in leaves:
             g = _hooked(x._hooks, g)
             x.grad = g if x.grad is None else _add(x.grad, g)
+            for hook in list(x._hooks or ()):
+                if isinstance(hook, _After):
+                    hook.hook(x)
 
 
 def grad(outputs: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], grad_outputs: Any = None,
@@ -186,6 +198,18 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Removab
         hooks = x.grad_fn.hooks.setdefault(x._index, [])
     hooks.append(hook)
     return RemovableHandle(hooks, hook)
+
+
+def register_post_accumulate_grad_hook(x: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """Calls hook(x) when backward() has added to x.grad: a leaf may be moved, and its gradient dropped, right there."""
+    callable_or_error(hook)
+    if not x.requires_grad or x.grad_fn is not None:
+        raise RuntimeError("a hook after gradients are added up needs a leaf that requires gradients")
+    if x._hooks is None:
+        x._hooks = []
+    after = _After(hook)
+    x._hooks.append(after)
+    return RemovableHandle(x._hooks, after)
 
 
 def retain_grad(x: Tensor) -> None:
@@ -277,12 +301,19 @@ class Function:
             def backward(ctx, dy):
                 x, = ctx.saved_tensors
                 return 2 * x * dy
+
+    With a setup_context(ctx, inputs, output), forward(inputs...) has no ctx.
     """
 
     @staticmethod
-    def forward(ctx: FunctionContext, *inputs: Any) -> Any:
+    def forward(*args: Any, **named: Any) -> Any:
         """forward(ctx, inputs...): what is computed."""
         raise NotImplementedError("forward(ctx, ...) has to be written")
+
+    @staticmethod
+    def setup_context(ctx: FunctionContext, inputs: tuple[Any, ...], output: Any) -> None:
+        """setup_context(ctx, inputs, output): what backward needs is kept."""
+        raise NotImplementedError("setup_context(ctx, inputs, output) has to be written")
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Any) -> Any:
@@ -294,7 +325,11 @@ class Function:
         context = FunctionContext()
         context.needs_input_grad = tuple(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with no_grad():
-            result = cls.forward(context, *inputs)
+            if cls.setup_context is Function.setup_context:
+                result = cls.forward(context, *inputs)
+            else:
+                result = cls.forward(*inputs)
+                cls.setup_context(context, inputs, result)
         outputs = list(result) if isinstance(result, (tuple, list)) else [result]
         if not (is_grad_enabled() and any(context.needs_input_grad)):
             return result

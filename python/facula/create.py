@@ -129,6 +129,8 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, dev
         start, end = 0, start
     if step == 0:
         raise ValueError("arange: the step is 0")
+    if (end - start) * step < 0:
+        raise _facula.ArgumentError(f"arange: steps of {step} do not lead from {start} to {end}")
     d = find(dtype) if dtype is not None else result_type(start, end, step)
     array = np.arange(start, end, step)
     return Tensor(array, dtype=d, device=device)

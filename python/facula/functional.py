@@ -12,3 +12,6 @@ from .reduce import *  # noqa: F403
 from .reduce import all, any, max, min, sum  # noqa: A004
 from .shapes import *  # noqa: F403
 from .signals import *  # noqa: F403
+from .spelled import take_both as _take_both
+
+_take_both(globals())

@@ -21,7 +21,7 @@ bitwise_xor bitwise_not true_divide divide multiply subtract greater greater_equ
 atan2 hypot copysign nextafter logaddexp logaddexp2 gcd lcm det inverse renorm signbit erfc erfinv lgamma digamma isclose isposinf isneginf isreal positive fix
 frac sgn deg2rad rad2deg logit xlogy sinc heaviside nan_to_num addcmul addcdiv clamp_min clamp_max fmax fmin float_power ldexp
 narrow select ravel swapdims tensor_split hsplit vsplit dsplit fliplr flipud rot90 diagonal trace diag_embed diagflat
-kthvalue median msort quantile mode aminmax nansum nanmean count_nonzero bincount histc diff argwhere cummax cummin
+kthvalue median nanmedian msort quantile nanquantile slice_scatter select_scatter mode aminmax nansum nanmean count_nonzero bincount histc diff argwhere cummax cummin
 logcumsumexp cov corrcoef dist unique_consecutive mv inner ger vdot addmm addmv addr baddbmm addbmm kron matrix_power cross
 index_add index_copy index_fill index_put masked_scatter scatter_reduce arcsin arccos arctan arcsinh arccosh arctanh arctan2
 bitwise_left_shift bitwise_right_shift""".split()
@@ -275,6 +275,7 @@ def backward(x: Tensor, gradient: Any = None, retain_graph: bool | None = None, 
 
 _attach("register_hook", autograd.register_hook)
 _attach("retain_grad", autograd.retain_grad)
+_attach("register_post_accumulate_grad_hook", autograd.register_post_accumulate_grad_hook)
 
 
 def _new(name: str) -> None:

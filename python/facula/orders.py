@@ -10,7 +10,7 @@ from . import _facula
 from ._facula import Tensor, apply
 from .create import Dims, _Pair, as_tensor, axis_of, floats, full_like, zeros_like
 from .dtypes import bool_, int64
-from .elementwise import isnan, logaddexp, sqrt, where
+from .elementwise import isnan, logaddexp, minimum, round, sqrt, where
 from .places import nonzero, sort, take_along_dim
 from .products import mm
 from .promote import cast, reshape as _reshape
@@ -52,6 +52,44 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     if dim is None:
         return _reshape(pair[0], [])
     return _ended(pair, a, keepdim, input.ndim)
+
+
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median of what is not NaN; NaN where there is nothing else."""
+    if not input.dtype.is_floating_point:
+        return median(input, dim, keepdim)
+    t, a = _lines(input, dim)
+    if not t.shape[a]:
+        return median(input, dim, keepdim)
+    values, at = sort(t, a)                                 # NaN stands last
+    there = sum(cast(~isnan(t), int64), a, True)
+    middle = where(there > 0, (there - 1) // 2, 0)
+    pair = take_along_dim(values, middle, a), take_along_dim(at, middle, a)
+    return _reshape(pair[0], []) if dim is None else _ended(pair, a, keepdim, input.ndim)
+
+
+def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """quantile() of what is not NaN; NaN where there is nothing else."""
+    shares = np.asarray(as_tensor(q).detach(), "f8")
+    t, a = _lines(floats(input), dim)
+    if interpolation not in _BETWEEN or ((shares < 0) | (shares > 1)).any() or not t._count:
+        return quantile(input, q, dim, keepdim, interpolation=interpolation)     # which says what is wrong
+    values = sort(t, a)[0]
+    last = sum(cast(~isnan(t), int64), a, True) - 1
+    results = []
+    for share in shares.reshape(-1):
+        place = cast(where(last > 0, last, 0), t.dtype) * float(share)
+        low = cast(place, int64)
+        high = minimum(low + 1, where(last > 0, last, 0))
+        below, above = take_along_dim(values, low, a), take_along_dim(values, high, a)
+        up = place - cast(low, t.dtype)
+        step = {"linear": up, "lower": up * 0, "higher": cast(up > 0, t.dtype), "midpoint": cast(up > 0, t.dtype) * 0.5,
+                "nearest": round(place) - cast(low, t.dtype)}[interpolation]
+        y = below + (above - below) * step
+        y = y if keepdim and dim is not None else squeeze(y, a)
+        results.append(_reshape(y, [1] * input.ndim) if keepdim and dim is None else y)
+    from .shapes import stack
+    return stack(results, 0) if shares.ndim else results[0]
 
 
 def msort(input: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from .dtypes import bool_, int64
 from .promote import cast, reshape as _reshape
 from .create import axis_of, as_tensor, ints, _Pair, zeros
 from .elementwise import where
-from .shapes import broadcast_shapes, expand
+from .shapes import broadcast_shapes, expand, unsqueeze
 
 
 def _check_places(who: str, index: Tensor, size: int) -> None:
@@ -179,6 +179,28 @@ def _rows(x: Tensor, dim: int, index: Tensor) -> tuple[int, Tensor]:
     shape = [1] * x.ndim
     shape[a] = index.shape[0] if index.ndim else 1
     return a, expand(_reshape(index, shape), *x.shape[:a], shape[a], *x.shape[a + 1:])
+
+
+def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """input with src in place of its slice start:end:step along a dim."""
+    a = axis_of(dim, input.ndim)
+    key = (slice(None),) * a + (slice(start, end, step),)
+    n = len(range(*key[-1].indices(input.shape[a])))
+    shape = (*input.shape[:a], n, *input.shape[a + 1:])
+    if src.shape != shape:
+        raise _facula.ShapeError(f"slice_scatter: src of shape {src.shape} for a slice of shape {shape}")
+    return index_copy(input, a, Tensor(np.arange(input.shape[a])[key[-1]]), src)
+
+
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """input with src in place of its slice `index` along a dim."""
+    a = axis_of(dim, input.ndim)
+    shape = (*input.shape[:a], *input.shape[a + 1:])
+    if src.shape != shape:
+        raise _facula.ShapeError(f"select_scatter: src of shape {src.shape} for a slice of shape {shape}")
+    if not -input.shape[a] <= index < input.shape[a]:
+        raise IndexError(f"select_scatter: slice {index} of {input.shape[a]}")
+    return index_copy(input, a, Tensor([index % input.shape[a]], dtype="int64"), unsqueeze(src, a))
 
 
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:

@@ -26,33 +26,33 @@ def _reduce(op: str, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     return apply(op, f"keep={int(keepdim)}", 0, x, ints(axes))
 
 
-def sum(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
+def sum(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool = False) -> Tensor:
     """The sum over dims, or over all; of integers and bools an int64."""
     t = as_tensor(input)
     if dtype is not None:
         t = cast(t, find(dtype))
     elif not t.dtype.is_floating_point and t.dtype.name != "uint64":
         t = cast(t, int64)
-    return _reduce("sum", t, dim if axis is None else axis, keepdim)
+    return _reduce("sum", t, dim if axis is None else axis, keepdim or keepdims)
 
 
-def mean(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
+def mean(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool = False) -> Tensor:
     """The mean over dims, or over all."""
     t = as_tensor(input)
     t = cast(t, find(dtype)) if dtype is not None else t
     if not t.dtype.is_floating_point:
         raise _facula.DtypeError(f"mean of {t.dtype}: cast it to a floating-point dtype first")
-    return _reduce("mean", t, dim if axis is None else axis, keepdim)
+    return _reduce("mean", t, dim if axis is None else axis, keepdim or keepdims)
 
 
-def prod(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None) -> Tensor:
+def prod(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool = False) -> Tensor:
     """The product over dims, or over all."""
     t = as_tensor(input)
     if dtype is not None:
         t = cast(t, find(dtype))
     elif not t.dtype.is_floating_point and t.dtype.name != "uint64":
         t = cast(t, int64)
-    return _reduce("reduce_prod", t, dim if axis is None else axis, keepdim)
+    return _reduce("reduce_prod", t, dim if axis is None else axis, keepdim or keepdims)
 
 
 def _extreme(op: str, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:

@@ -43,6 +43,7 @@ CALLS = {
     "pairwise_distance": ["F.pairwise_distance(x, y, 2 + s)", "F.pairwise_distance(x, y, 2.0, s)"],
     "poisson_nll_loss": ["F.poisson_nll_loss(x.abs(), y, False, False, s)"],
     "triplet_margin_loss": ["F.triplet_margin_loss(x, y, y * 2, s)", "F.triplet_margin_loss(x, y, y * 2, 1.0, 2 + s)", "F.triplet_margin_loss(x, y, y * 2, eps=s)"],
+    "triplet_margin_with_distance_loss": ["F.triplet_margin_with_distance_loss(x, y, y * 2, margin=s)"],
     "add": ["fac.add(x, y, alpha=s)"], "sub": ["fac.sub(x, y, alpha=s)"], "subtract": ["fac.subtract(x, y, alpha=s)"],
     "pad": ["F.pad(x, (1, 2), value=s)"], "addmm": ["fac.addmm(x, x, s4, beta=s, alpha=s * 2)"], "addmv": ["fac.addmv(v, s4, v, beta=s, alpha=s * 2)"],
     "addr": ["fac.addr(s4, v, v, beta=s, alpha=s * 2)"], "baddbmm": ["fac.baddbmm(b @ b.mT, b, b.mT, beta=s, alpha=s * 2)"],
@@ -65,6 +66,7 @@ CALLS.update({name: [f"fac.{name}(x, s)"] for name in ("arctan2", "atan2", "copy
 CALLS.update({name: [f"x * fac.{name}(y, s)"] for name in ("eq", "ne", "not_equal", "lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor", "floor_divide", "nextafter")})
 CALLS["xlogy"], CALLS["scatter"] = ["fac.xlogy(x, 1 + s)"], ["fac.scatter(x, 0, fac.tensor([[0, 1]]), value=s)"]
 CHANCE = {"dropout": "F.dropout(x, s)", "dropout1d": "F.dropout1d(b, s)", "dropout2d": "F.dropout2d(x4, s)", "dropout3d": "F.dropout3d(x4.unsqueeze(0), s)",
+          "alpha_dropout": "F.alpha_dropout(x, s, True)", "feature_alpha_dropout": "F.feature_alpha_dropout(x4, s, True)",
           "gumbel_softmax": "F.gumbel_softmax(x, 1 + s)", "normal": "x + fac.normal(s, s, (3, 4))"}
 PART_OF_A_PLAN = {
     "allclose": "says True or False", "many": "a size", "binary_cross_entropy": "a tensor", "bernoulli": "a tensor", "multinomial": "a tensor",

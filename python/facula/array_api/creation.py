@@ -23,7 +23,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Numbers from start up to, but without, stop."""
-    return c.arange(start, stop, step, dtype=dtype, device=device)
+    first, end = (0, start) if stop is None else (start, stop)
+    if (end - first) * step < 0:            # the standard: an empty array
+        end = first
+    return c.arange(first, end, step, dtype=dtype, device=device)
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:

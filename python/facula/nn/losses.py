@@ -36,6 +36,8 @@ HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", F.hinge_embedding_loss)
 MarginRankingLoss, SoftMarginLoss = _loss("MarginRankingLoss", F.margin_ranking_loss), _loss("SoftMarginLoss", F.soft_margin_loss)
 CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", F.cosine_embedding_loss)
 TripletMarginLoss, MultiMarginLoss = _loss("TripletMarginLoss", F.triplet_margin_loss), _loss("MultiMarginLoss", F.multi_margin_loss)
+MultiLabelMarginLoss = _loss("MultiLabelMarginLoss", F.multilabel_margin_loss)
+TripletMarginWithDistanceLoss = _loss("TripletMarginWithDistanceLoss", F.triplet_margin_with_distance_loss)
 MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss)
 PoissonNLLLoss, GaussianNLLLoss = _loss("PoissonNLLLoss", F.poisson_nll_loss), _loss("GaussianNLLLoss", F.gaussian_nll_loss)
 

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from ... import functional as T
-from ..._facula import Tensor
+from ..._facula import ShapeError, Tensor
 from ...dtypes import int64
 from ...promote import cast
 from .activations import softplus
@@ -58,6 +58,31 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     losses = target * softplus(-input) + (1 - target) * softplus(input)
     losses = losses if weight is None else losses * weight
     return _reduced(T.mean(losses, -1), reduction)
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Of each label and each class that is none, max(0, 1 - (input[label] - input[class])), over the number of classes.
+
+    A row of target has labels up to the first -1."""
+    rows, at = (input, target) if input.ndim > 1 else (input.unsqueeze(0), target.unsqueeze(0))
+    if at.shape != rows.shape:
+        raise ShapeError(f"multilabel_margin_loss: target of shape {target.shape} for an input of shape {input.shape}")
+    there = T.cumprod(cast(at >= 0, rows.dtype), 1)
+    at = T.where(there > 0, cast(at, int64), 0)
+    others = cast(T.scatter_add(T.zeros_like(rows.detach()), 1, at, there) == 0, rows.dtype)
+    gaps = T.relu(1 - T.gather(rows, 1, at).unsqueeze(2) + rows.unsqueeze(1))
+    losses = T.sum(gaps * there.unsqueeze(2) * others.unsqueeze(1), (1, 2)) / rows.shape[1]
+    return _reduced(losses if input.ndim > 1 else losses.squeeze(0), reduction)
+
+
+def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
+                                      margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Tensor:
+    """triplet_margin_loss by another distance."""
+    distance = distance_function or pairwise_distance
+    far = distance(anchor, negative)
+    if swap:
+        far = T.minimum(far, distance(positive, negative))
+    return _reduced(T.relu(margin + distance(anchor, positive) - far), reduction)
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8,

@@ -72,6 +72,18 @@ class Dropout2d(Dropout):
 Dropout1d = Dropout3d = Dropout2d
 
 
+class AlphaDropout(Dropout):
+    """Elements at the lower end of selu: means and variances stay."""
+
+    function = staticmethod(F.alpha_dropout)
+
+
+class FeatureAlphaDropout(Dropout):
+    """Whole channels of AlphaDropout."""
+
+    function = staticmethod(F.feature_alpha_dropout)
+
+
 class _Pad(Module):
     """Pads before and after the last dims: one number, or two a dim, the last dim first."""
 

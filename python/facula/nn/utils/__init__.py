@@ -4,9 +4,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from .. import functional as T
-from .._facula import Tensor
-from ..autograd import no_grad
+from ... import functional as T
+from ..._facula import Tensor
+from ...autograd import no_grad
+from . import rnn as rnn
 
 
 @no_grad()

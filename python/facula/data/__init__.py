@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _facula
-from ._facula import Tensor
-from .random import Generator, default_generator
+from .. import _facula
+from .._facula import Tensor
+from ..random import Generator, default_generator
+from .samplers import (BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler,
+                       WeightedRandomSampler)
 
 
 class Dataset:
@@ -167,11 +169,16 @@ class DataLoader:
     """Batches of a data set, again and again: each iteration is an epoch, shuffled anew.
 
     num_workers: so many threads get the samples of a batch (they help where reading a file or NumPy gives the interpreter lock away).
+    sampler: the numbers of samples in the order of an epoch; batch_sampler: lists of them, a batch each.
     pin_memory is taken for the sake of programs for PyTorch: host memory here is never pinned."""
 
     def __init__(self, dataset: Any, batch_size: int = 1, shuffle: bool = False, *, drop_last: bool = False,
                  generator: Generator | None = None, transform: Callable[[Any], Any] | None = None,
-                 collate_fn: Callable[[Sequence[Any]], Any] | None = None, num_workers: int = 0, pin_memory: bool = False) -> None:
+                 collate_fn: Callable[[Sequence[Any]], Any] | None = None, num_workers: int = 0, pin_memory: bool = False,
+                 sampler: Any = None, batch_sampler: Any = None) -> None:
+        if (sampler is not None and shuffle) or (batch_sampler is not None and (sampler is not None or shuffle or drop_last or batch_size != 1)):
+            raise ValueError("DataLoader: a sampler takes the place of shuffle, a batch_sampler that of batch_size, drop_last and sampler, too")
+        self.sampler, self.batch_sampler = sampler, batch_sampler
         if num_workers < 0:
             raise ValueError(f"DataLoader: {num_workers} workers")
         self.num_workers, self.pin_memory = num_workers, pin_memory
@@ -182,7 +189,9 @@ class DataLoader:
         self._pool: Any = None
 
     def __len__(self) -> int:
-        n = len(self.dataset)
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)
+        n = len(self.dataset if self.sampler is None else self.sampler)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def _batch(self, at: np.ndarray[Any, Any]) -> Any:
@@ -195,14 +204,21 @@ class DataLoader:
             samples = [self.dataset[i] for i in places]
         return (self.collate_fn or _collate)(samples)
 
+    def _batches(self) -> Any:
+        if self.batch_sampler is not None:
+            return self.batch_sampler
+        if self.sampler is not None:
+            return BatchSampler(self.sampler, self.batch_size, self.drop_last)
+        n = len(self.dataset)
+        order = self.generator._np.permutation(n) if self.shuffle else np.arange(n)
+        return (order[k * self.batch_size:(k + 1) * self.batch_size] for k in range(len(self)))
+
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers and self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
             self._pool = ThreadPoolExecutor(self.num_workers, "facula-data")
-        n = len(self.dataset)
-        order = self.generator._np.permutation(n) if self.shuffle else np.arange(n)
-        for k in range(len(self)):
-            batch = self._batch(order[k * self.batch_size:(k + 1) * self.batch_size])
+        for places in self._batches():
+            batch = self._batch(np.asarray(places))
             if self.transform is not None:
                 batch = (self.transform(batch[0]), *batch[1:])
             yield batch
