@@ -62,6 +62,24 @@ static void programs_are_kept(void **state) {
     fac_device_free(again);
 }
 
+/* What PoCL compiles by options of its environment is another program. */
+static void options_of_the_environment_count(void **state) {
+    (void)state;
+    NEEDS_DEVICE();
+    static const char name[] = "POCL_EXTRA_BUILD_FLAGS";
+    const fac_opencl *o = fac_opencl_of(device);
+    const char *was = getenv(name);
+    char *before = was ? strdup(was) : NULL;
+    unsetenv(name);
+    const fac_hash none = fac_cl_program_key(o, twice, "");
+    setenv(name, "-cl-opt-disable", 1);
+    const fac_hash slow = fac_cl_program_key(o, twice, "");
+    assert_false(fac_hash_equal(none, slow));
+    if (before) setenv(name, before, 1);
+    if (!before) unsetenv(name);
+    free(before);
+}
+
 static void compilers_errors_are_told(void **state) {
     (void)state;
     NEEDS_DEVICE();
@@ -234,6 +252,7 @@ static void many_entries_are_counted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_are_kept),
+        cmocka_unit_test(options_of_the_environment_count),
         cmocka_unit_test(compilers_errors_are_told),
         cmocka_unit_test(programs_are_built_by_threads),
         cmocka_unit_test(damaged_entries_are_not_there),

@@ -1,5 +1,6 @@
 /* Programs: from the cache on disk when it has them, else from the driver's compiler. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "backends/opencl/device/cache.h"
 #include "backends/opencl/nvidia/unit/nvidia.h"
@@ -15,6 +16,8 @@ fac_hash fac_cl_program_key(const fac_opencl *o, const char *source, const char 
     fac_hash h = fac_hash_text(fac_hash_start(0xc1), fac_kernel_prelude);
     h = fac_hash_text(fac_hash_text(h, source), options);
     h = fac_hash_text(fac_hash_text(h, o->place.name), o->place.driver);
+    /* PoCL's own options: what it compiles by -cl-opt-disable takes five times as long. */
+    h = fac_hash_text(h, fac_text_or(getenv("POCL_EXTRA_BUILD_FLAGS"), ""));
     return fac_hash_text(fac_hash_text(h, o->place.platform_name), FACULA_VERSION);
 }
 
