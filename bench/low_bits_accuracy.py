@@ -1,14 +1,18 @@
-"""What few bits cost on MNIST: low_bits_accuracy.py FACULA --data DIR [--seeds 0 1 2]
-[--epochs N] [--device cpu] [--augment TEXT] [--jobs N] [--only NAME] [--out DIR].
+"""What few bits cost: low_bits_accuracy.py FACULA --data DIR [--set mnist|fashion-mnist]
+[--seeds 0 1 2] [--epochs N] [--float-epochs N] [--device cpu] [--augment TEXT] [--lr X] [--batch N]
+[--jobs N] [--only NAME] [--out DIR].
 
-LeNet-5 (20 and 50 filters of 5 x 5, 500 hidden units, batch norms) in floats, then from these
-weights in few bits, the first and the last layer in floats; and an MLP of three times 256 hidden
-units in which every weight, every activation and every pixel is a sign.  One line for each network:
-the accuracy on the 10,000 test images after the last epoch, the mean of all seeds and each of them,
-beside what is wanted.  DIR of --data has MNIST's four files.  Needs Python's facula
-(PYTHONPATH=build/python).  First the trainings in floats run side by side, one for each seed, then
-all others, --jobs of them at a time; they share the processor's cores.  --out keeps the trainings;
-the exit status is 1 where a mean is below what is wanted.
+Networks in floats, then from their weights in few bits, the first and the last layer in floats.
+mnist: LeNet-5 (20 and 50 filters of 5 x 5, 500 hidden units, batch norms), and an MLP of three
+times 256 hidden units in which every weight, every activation and every pixel is a sign.
+fashion-mnist: ResNet-20, and for signs the same with a shortcut for each convolution (Bi-Real).
+
+One line for each: the accuracy on the 10,000 test images after the last epoch, the mean of all
+seeds and each of them, beside what is wanted: on fashion-mnist, points below its network in floats.
+DIR of --data has the set's four files.  Needs Python's facula (PYTHONPATH=build/python).  First the
+trainings in floats run side by side, then all others, --jobs of them at a time; they share the
+processor's cores.  --out keeps the trainings; the exit status is 1 where a mean is below what is
+wanted.
 """
 import argparse
 import concurrent.futures
@@ -21,15 +25,6 @@ import tempfile
 
 import facula as fac
 import facula.export
-
-# name, network, scheme, wanted %; the slowest of each network first
-ROWS = [
-    ("LeNet-5 floats", "lenet", None, None),
-    ("LeNet-5 LQ W2A2", "lenet", "lq:w2a2", 99.5),
-    ("LeNet-5 LQ W1A2", "lenet", "lq:w1a2", 99.5),
-    ("LeNet-5 XNOR W1A1", "lenet", "xnor", 99.2),
-    ("MLP 3x256 W1A1", "mlp", "*=bnn", 97.8),
-]
 
 
 class LeNet(fac.nn.Module):
@@ -65,12 +60,63 @@ class MLP(fac.nn.Module):
         return x
 
 
-def train(args, threads, seed, name, model, more):
+class Shortcuts20(fac.nn.Module):
+    """ResNet-20 with a shortcut for each convolution (Liu et al. 2018).  What is not quantized has
+    a relu where the other has a sign."""
+
+    def __init__(self):
+        super().__init__()
+        nn, widths = fac.nn, [16] * 7 + [32] * 6 + [64] * 6
+        self.stem, self.norm = nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)
+        pairs = list(zip(widths, widths[1:]))
+        self.convs = nn.ModuleList([nn.Conv2d(a, b, 3, b // a, 1, bias=False) for a, b in pairs])
+        self.norms = nn.ModuleList([nn.BatchNorm2d(b) for _, b in pairs])
+        self.fc = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = self.norm(self.stem(x))
+        for conv, norm in zip(self.convs, self.norms):
+            y = norm(conv(fac.relu(x)))
+            if y.shape != x.shape:
+                half = fac.nn.functional.avg_pool2d(x, 2)
+                x = fac.cat([half, half], 1)
+            x = x + y
+        return self.fc(fac.mean(fac.relu(x), (2, 3)))
+
+
+MODULES = {"lenet": LeNet, "mlp": MLP, "shortcuts20": Shortcuts20}
+# name, network, scheme, and the accuracy that is wanted or, below 0, its distance to that of the
+# network in floats; in each set floats first, the slowest network before others
+ROWS = {
+    "mnist": [
+        ("LeNet-5 floats", "lenet", None, None),
+        ("LeNet-5 LQ W2A2", "lenet", "lq:w2a2", 99.5),
+        ("LeNet-5 LQ W1A2", "lenet", "lq:w1a2", 99.5),
+        ("LeNet-5 XNOR W1A1", "lenet", "xnor", 99.2),
+        ("MLP 3x256 W1A1", "mlp", "*=bnn", 97.8),
+    ],
+    "fashion-mnist": [
+        ("ResNet-20 floats", "resnet20", None, None),
+        ("Shortcuts-20 floats", "shortcuts20", None, None),
+        ("ResNet-20 ABC W5A5", "resnet20", "abc:w5a5", None),
+        ("ResNet-20 ABC W3A3", "resnet20", "abc:w3a3", None),
+        ("ResNet-20 ABC W1A1", "resnet20", "abc:w1a1", None),
+        ("ResNet-20 LQ W2A2", "resnet20", "lq:w2a2", -1),
+        ("ResNet-20 LQ W1A2", "resnet20", "lq:w1a2", -1.5),
+        ("Shortcuts-20 Bi-Real W1A1", "shortcuts20", "bireal", -3),
+        ("Shortcuts-20 ReActNet W1A1", "shortcuts20", "reactnet", -3),
+    ],
+}
+FLOATS = {"lenet", "resnet20", "shortcuts20"}       # networks whose weights begin in floats
+
+
+def train(args, threads, seed, name, model, epochs, more):
     """A training, and its accuracy in %."""
     out = args.folder / f"{name.replace(' ', '_')}_{seed}"
-    command = [args.facula, "train", "mnist", "--data", str(args.data), "--model", str(model),
-               "--epochs", str(args.epochs), "--seed", str(seed), "--threads", str(threads),
-               "--device", args.device, "--augment", args.augment, "--out", str(out), "--overwrite", "--json"] + more
+    command = [args.facula, "train", args.set, "--data", str(args.data), "--model", str(model),
+               "--epochs", str(epochs), "--seed", str(seed), "--threads", str(threads),
+               "--batch", str(args.batch), "--device", args.device, "--augment", args.augment,
+               "--out", str(out), "--overwrite", "--json"] + more
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
@@ -80,67 +126,95 @@ def train(args, threads, seed, name, model, more):
 
 
 def first_weights(args):
-    """Files of both networks for each seed."""
-    files = {}
+    """Where each network of each seed begins: a file, or a name of the command's own."""
+    inputs, files = fac.zeros(1, 1, 28, 28), {}
     for seed in args.seeds:
-        for name, network in (("lenet", LeNet), ("mlp", MLP)):
-            fac.manual_seed(seed)
-            files[name, seed] = args.folder / f"{name}_{seed}.onnx"
-            facula.export.export(network(), files[name, seed], fac.zeros(1, 1, 28, 28))
+        for network in {row[1] for row in ROWS[args.set]}:
+            files[network, seed] = network
+            if network in MODULES:
+                fac.manual_seed(seed)
+                files[network, seed] = args.folder / f"{network}_{seed}.onnx"
+                facula.export.export(MODULES[network](), files[network, seed], inputs)
     return files
+
+
+def side_by_side(args, one, jobs):
+    """{job: one(job, threads)}."""
+    at_once = max(1, min(args.jobs, len(jobs)))
+    threads = max(1, len(os.sched_getaffinity(0)) // at_once)
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        return dict(zip(jobs, pool.map(lambda job: one(job, threads), jobs)))
 
 
 def all_trainings(args):
     """Accuracies by name and seed."""
-    cores = len(os.sched_getaffinity(0))
     files = first_weights(args)
+    rows = [row for row in ROWS[args.set] if args.only in row[0]]
+    needed = {row[1] for row in rows} & FLOATS
+    jobs = [(row, seed) for row in ROWS[args.set] for seed in args.seeds if not row[2]]
 
-    def in_floats(seed):
-        threads = max(1, cores // min(args.jobs, len(args.seeds)))
-        return train(args, threads, seed, ROWS[0][0], files["lenet", seed], [])
+    def in_floats(job, threads):
+        (name, network, _, _), seed = job
+        return train(args, threads, seed, name, files[network, seed], args.float_epochs, [])
 
-    def in_bits(job):
-        name, network, scheme, _ = job[0]
-        model, more = files[network, job[1]], ["--quantize", scheme]
-        if network == "lenet":
-            model, more = floats[job[1]][0] / "model.onnx", more + ["--lr", "0.005"]
-        return train(args, max(1, cores // args.jobs), job[1], name, model, more)[1]
+    def in_bits(job, threads):
+        (name, network, scheme, _), seed = job
+        model, more = files[network, seed], ["--quantize", scheme]
+        if network in FLOATS:
+            folder = begun[network, seed][0]
+            more += ["--lr", str(args.lr)]
+            more += ["--weights", str(folder)] if model == network else []
+            model = model if model == network else folder / "model.onnx"
+        return train(args, threads, seed, name, model, args.epochs, more)[1]
 
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        floats = dict(zip(args.seeds, pool.map(in_floats, args.seeds)))
-        rows = [row for row in ROWS[1:] if args.only in row[0]]
-        jobs = [(row, seed) for row in rows for seed in args.seeds]
-        found = dict(zip([(row[0], seed) for row, seed in jobs], pool.map(in_bits, jobs)))
-    return {(ROWS[0][0], seed): floats[seed][1] for seed in args.seeds} | found
+    floats = side_by_side(args, in_floats, [job for job in jobs if job[0][1] in needed])
+    begun = {(row[1], seed): result for (row, seed), result in floats.items()}
+    bits = side_by_side(args, in_bits, [(row, seed) for row in rows if row[2] for seed in args.seeds])
+    found = {(row[0], seed): result[1] for (row, seed), result in floats.items()}
+    return found | {(row[0], seed): result for (row, seed), result in bits.items()}
+
+
+def wanted_of(row, found, args):
+    """The accuracy that a row has to reach; None: none is wanted."""
+    _, network, _, wanted = row
+    if wanted is None or wanted > 0:
+        return wanted
+    floats = next(r[0] for r in ROWS[args.set] if r[1] == network and not r[2])
+    return sum(found[floats, seed] for seed in args.seeds) / len(args.seeds) + wanted
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("facula")
     parser.add_argument("--data", required=True, type=pathlib.Path)
+    parser.add_argument("--set", choices=ROWS, default="mnist")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--float-epochs", type=int, help="as many as --epochs")
     parser.add_argument("--device", default="cpu", help="of the trainings: cpu, opencl ...")
     parser.add_argument("--augment", default="none", help="as of facula train: crop=2,rotate=10")
+    parser.add_argument("--lr", type=float, default=0.005, help="after floats")
+    parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=pathlib.Path)
     args = parser.parse_args()
+    args.float_epochs = args.float_epochs or args.epochs
     with tempfile.TemporaryDirectory() as temporary:
         args.folder = args.out or pathlib.Path(temporary)
         args.folder.mkdir(parents=True, exist_ok=True)
         found = all_trainings(args)
-    print(f"| MNIST, {args.epochs} epochs | wanted % | mean of {len(args.seeds)} | each |")
+    print(f"| {args.set}, {args.epochs} epochs | wanted % | mean of {len(args.seeds)} | each |")
     print("| --- | --- | --- | --- |")
     short = False
-    for name, _, _, wanted in ROWS:
-        each = [found[name, seed] for seed in args.seeds if (name, seed) in found]
+    for row in ROWS[args.set]:
+        each = [found[row[0], seed] for seed in args.seeds if (row[0], seed) in found]
         if not each:
             continue
-        mean = sum(each) / len(each)
+        wanted, mean = wanted_of(row, found, args), sum(each) / len(each)
         short |= wanted is not None and mean < wanted
         texts = ", ".join(f"{x:.2f}" for x in each)
-        print(f"| {name} | {wanted or '-'} | {mean:.2f} | {texts} |")
+        print(f"| {row[0]} | {f'{wanted:.2f}' if wanted else '-'} | {mean:.2f} | {texts} |")
     return short
 
 

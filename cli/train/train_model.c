@@ -14,7 +14,7 @@ static fac_value *mlp(fac_value *x, int classes) {
 
 /* A convolution without a bias, for the batch norm after it has one, and relu. */
 static fac_value *conv_bn(fac_value *x, const char *name, int channels, int kernel, int stride) {
-    char bn[32];
+    char bn[64];
     snprintf(bn, sizeof bn, "%s.bn", name);
     const fac_nn_conv2d_opts o = { .stride = stride, .pad = kernel / 2, .no_bias = true };
     return fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, name, channels, kernel, &o), bn, 0));
@@ -47,6 +47,35 @@ static fac_value *resnet(fac_value *x, int classes) {
     return head(conv_bn(x, "conv4", 128, 3, 1), classes);
 }
 
+/* Half as high and as wide, with twice the channels, which are 0: a shortcut without parameters. */
+static fac_value *smaller(fac_value *x, int more) {
+    fac_value *half = fac_slice(fac_slice(x, 2, 0, INT64_MAX, 2), 3, 0, INT64_MAX, 2);
+    fac_value *pads = fac_ints(fac_value_graph(x), fac_shape(0, more));
+    fac_value *channels = fac_ints(fac_value_graph(x), fac_shape(1));
+    return fac_pad(half, pads, NULL, channels, FAC_PAD_CONSTANT);
+}
+
+/* relu(x + bn(conv(relu(bn(conv(x)))))): a basic block of He et al. 2015. */
+static fac_value *basic_block(fac_value *x, int stage, int block, int channels, int stride) {
+    char part[48];
+    snprintf(part, sizeof part, "stage%d.%d.conv1", stage, block);
+    fac_value *y = conv_bn(x, part, channels, 3, stride);
+    snprintf(part, sizeof part, "stage%d.%d.conv2", stage, block);
+    y = fac_nn_conv2d(y, part, channels, 3, &(fac_nn_conv2d_opts){ .pad = 1, .no_bias = true });
+    snprintf(part, sizeof part, "stage%d.%d.conv2.bn", stage, block);
+    y = fac_nn_batch_norm(y, part, 0);
+    return fac_relu(fac_add(stride == 1 ? x : smaller(x, channels / 2), y));
+}
+
+/* ResNet-20 of He et al. 2015, section 4.2: three stages of three blocks. */
+static fac_value *resnet20(fac_value *x, int classes) {
+    x = conv_bn(x, "conv1", 16, 3, 1);
+    for (int stage = 0; stage < 3; stage++)
+        for (int block = 0; block < 3; block++)
+            x = basic_block(x, stage + 1, block, 16 << stage, stage && !block ? 2 : 1);
+    return fac_nn_linear(fac_mean(x, fac_shape(2, 3), false), "fc", classes);
+}
+
 #define MLP "mlp:"
 
 /* Models that fit themselves to the samples of a data set. */
@@ -55,10 +84,8 @@ static const struct {
     bool images;
     fac_value *(*build)(fac_value *x, int classes);
 } nets[] = {
-    { "mlp", false, mlp },
-    { "cnn", true, cnn },
-    { "resnet", true, resnet },
-    { MLP, false, NULL },
+    { "mlp", false, mlp },          { "cnn", true, cnn }, { "resnet", true, resnet },
+    { "resnet20", true, resnet20 }, { MLP, false, NULL },
 };
 enum { NETS = sizeof nets / sizeof *nets };
 

@@ -200,6 +200,7 @@ static void list_models(void) {
              "mlp:16,16,tanh has hidden layers of these widths, with relu, tanh, "
              "sigmoid, gelu or linear after each");
     help_row("cnn, resnet", 14, "for images");
+    help_row("resnet20", 14, "ResNet-20 of He et al. 2015, with 16, 32 and 64 channels");
     help_row("text-cnn", 14,
              "text-cnn:100,3-4-5,0.25 has 100 filters of each of these widths in "
              "words, and this dropout");

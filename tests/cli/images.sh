@@ -37,6 +37,13 @@ grep -q '"accuracy":.*1,' "$dir/log" || bad "evaluate: $(cat "$dir/log")"
     bad "a model of other classes is evaluated"
 grep -q "not trained for these classes" "$dir/err" || bad "other classes: $(cat "$dir/err")"
 
+# ResNet-20: 19 convolutions and a linear layer; in bits it answers as the network without quantizers does
+"$facula" train image-folder --data "$dir/three" --size 12x12 --model resnet20 --threads 1 --epochs 3 --batch 6 --quiet \
+    --augment none --quantize lq:w2a2 --out "$dir/twenty" > "$dir/log" 2>&1 || bad "resnet20: $(cat "$dir/log")"
+"$facula" summary "$dir/twenty/model.onnx" --json > "$dir/log" 2> "$dir/err" || bad "resnet20: $(cat "$dir/err")"
+tr -d '\t\n' < "$dir/log" | grep -q '"kind":"Conv2d","layers":19,' || bad "resnet20 has not 19 convolutions"
+"$facula" evaluate "$dir/twenty" --against "$dir/twenty/model.onnx" > "$dir/log" 2>&1 || bad "resnet20 in bits: $(cat "$dir/log")"
+
 # a network of the zoo takes another size than its own
 "$facula" train image-folder --data "$dir/two" --size 32x48 --model zoo:resnet18 --threads 1 --epochs 1 --batch 10 --quiet \
     --out "$dir/sized" > "$dir/log" 2>&1 || bad "another size: $(cat "$dir/log")"
