@@ -4,6 +4,7 @@
 #include <math.h>
 #include "base/error.h"
 #include "base/memory.h"
+#include "ops/boxes.h"
 #include "ops/fusions.h"
 #include "ops/host_list.h"
 #include "ops/known.h"
@@ -53,76 +54,11 @@ static bool infer(fac_node *n) {
     return true;
 }
 
-typedef struct box {
-    double y1, x1, y2, x2;
-} box;
-typedef struct candidate {
-    double score;
-    int64_t at;
-} candidate;
-typedef struct chosen {
-    box b;
-    int64_t at;
-} chosen;
-
-static box box_at(const double *p, bool centers) {
-    if (centers) return (box){ p[1] - p[3] / 2, p[0] - p[2] / 2, p[1] + p[3] / 2, p[0] + p[2] / 2 };
-    return (box){ fmin(p[0], p[2]), fmin(p[1], p[3]), fmax(p[0], p[2]), fmax(p[1], p[3]) };
-}
-
-static double area(const box *b) { return (b->y2 - b->y1) * (b->x2 - b->x1); }
-
-static bool overlaps(const box *a, const box *b, double iou) {
-    const box both = { fmax(a->y1, b->y1), fmax(a->x1, b->x1), fmin(a->y2, b->y2),
-                       fmin(a->x2, b->x2) };
-    if (both.y2 <= both.y1 || both.x2 <= both.x1) return false;
-    const double shared = area(&both), all = area(a) + area(b) - shared;
-    return area(a) > 0 && area(b) > 0 && all > 0 && shared / all > iou;
-}
-
-static bool is_before(const candidate *a, const candidate *b) {
-    return a->score != b->score ? a->score > b->score : a->at < b->at;
-}
-
-/* A heap, of which few are taken: sorting all would take longer than the rest. */
-static void sift(candidate *all, int64_t n, int64_t at) {
-    const candidate c = all[at];
-    for (int64_t k = 2 * at + 1; k < n; at = k, k = 2 * at + 1) {
-        k += k + 1 < n && is_before(&all[k + 1], &all[k]);
-        if (!is_before(&all[k], &c)) break;
-        all[at] = all[k];
-    }
-    all[at] = c;
-}
-static candidate take(candidate *all, int64_t *n) {
-    const candidate first = all[0];
-    all[0] = all[--*n];
-    sift(all, *n, 0);
-    return first;
-}
-
 typedef struct rule {
     bool centers;
     int64_t most;
     double iou, score;
 } rule;
-
-/* Of one class of one image; to: room for all.  How many. */
-static int64_t choose(const rule *r, const double *boxes, const double *scores, int64_t n,
-                      candidate *all, chosen *to) {
-    int64_t count = 0, found = 0;
-    for (int64_t k = 0; k < n; k++)
-        if (scores[k] > r->score) all[count++] = (candidate){ scores[k], k };
-    for (int64_t k = count / 2; k-- > 0;) sift(all, count, k);
-    while (count > 0 && found < r->most) {
-        const int64_t at = take(all, &count).at;
-        const box b = box_at(boxes + 4 * at, r->centers);
-        bool free = true;
-        for (int64_t j = 0; j < found && free; j++) free = !overlaps(&b, &to[j].b, r->iou);
-        if (free) to[found++] = (chosen){ b, at };
-    }
-    return found;
-}
 
 static rule rule_of(const fac_ref *r) {
     const fac_array *most = &r->in[MOST], *iou = &r->in[IOU], *score = &r->in[SCORE];
@@ -137,25 +73,34 @@ static fac_status ref(const fac_ref *r, fac_error *err) {
     const fac_dims *s = &r->in[1].type.dims;
     const rule how = rule_of(r);
     const int64_t n = s->d[2];
-    candidate *all = fac_alloc((size_t)n + 1, sizeof *all);
-    chosen *left = fac_alloc((size_t)n + 1, sizeof *left);
-    int64_t rows = 0;
-    for (int64_t b = 0; b < s->d[0] && all && left; b++)
+    fac_box_candidate *all = fac_alloc((size_t)n + 1, sizeof *all);
+    fac_box *boxes = fac_alloc((size_t)n + 1, sizeof *boxes),
+            *kept = fac_alloc((size_t)n + 1, sizeof *kept);
+    int64_t *left = fac_alloc((size_t)n + 1, sizeof *left), rows = 0;
+    const bool room = all && boxes && kept && left;
+    for (int64_t b = 0; b < s->d[0] && room; b++) {
+        for (int64_t k = 0; k < n; k++)
+            boxes[k] = fac_box_at(r->in[0].f + (b * n + k) * 4, how.centers);
         for (int64_t c = 0; c < s->d[1]; c++) {
-            const int64_t found = choose(&how, r->in[0].f + b * n * 4,
-                                         r->in[1].f + (b * s->d[1] + c) * n, n, all, left);
-            for (int64_t k = 0; k < found; k++, rows++) {
+            const double *scores = r->in[1].f + (b * s->d[1] + c) * n;
+            int64_t count = 0;
+            for (int64_t k = 0; k < n; k++)
+                if (scores[k] > how.score) all[count++] = (fac_box_candidate){ scores[k], k };
+            count = fac_boxes_choose(boxes, how.most, how.iou, all, count, kept, left);
+            for (int64_t k = 0; k < count; k++, rows++) {
                 int64_t *to = r->out[0].i + 3 * rows;
                 to[0] = b;
                 to[1] = c;
-                to[2] = left[k].at;
+                to[2] = left[k];
             }
         }
-    const bool room = all && left;
+    }
     const int64_t whole = fac_dims_count(&r->out[0].type.dims);
     for (int64_t k = 3 * rows; k < whole; k++) r->out[0].i[k] = -1;
     r->out[1].i[0] = rows;
     fac_release(all);
+    fac_release(boxes);
+    fac_release(kept);
     fac_release(left);
     return room ? FAC_OK : fac_raise_memory(err, "%lld boxes", (long long)n);
 }
