@@ -65,6 +65,8 @@ static const fac_case cases[] = { { "gather_grad(f32[5,3], i64[2,2], f32[2,2,3])
                                   { "gather_grad(f32[3,5,2], i64[4], f32[3,4,2]) axis=1", -5, 4,
                                     1e-5 },
                                   { "gather_grad(f32[3,5], i32[], f32[3]) axis=1", -5, 4, 1e-5 },
+                                  { "gather_grad(f32[2,3], i64[40], f32[40,3])", -2, 1, 1e-5 },
+                                  { "gather_grad(f32[300,7], i64[40], f32[40,7])", -9, 9, 1e-5 },
                                   { "gather_grad(f16[2,5], i64[0], f16[2,0]) axis=-1", -5, 4, 0 },
                                   { 0 } };
 

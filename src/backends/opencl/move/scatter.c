@@ -9,12 +9,15 @@
 #include "backends/gpu/speed.h"
 #include "opencl_solvers.h"
 #include "base/error.h"
+#include "base/optional.h"
 #include "cl_index.h"
 #include "cl_scatter.h"
 #include "op_list.h"
 #include "ops/lines.h"
 
-enum { GROUP = 64 };
+enum { GROUP = 64, EACH = 8 };
+/* Of so few slices the updates of each are found by a look at all keys (SCAN). */
+enum { FEW_SLICES = 4 };
 
 typedef struct scatter {
     int x, indices, updates;      /* inputs; x -1: zeros */
@@ -108,9 +111,10 @@ static fac_status new_call(fac_opencl *o, const fac_problem *p, fac_cl_plan *pla
                            const char *name, fac_cl_call **out, fac_error *err) {
     const fac_dtype t = p->out[0].type.dtype;
     fac_text options = { 0 };
-    fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s -D%s -DR=%d%s", fac_cl_computing(t),
-                   fac_cl_tag(t), fac_cl_tag(p->in[s->indices].type.dtype), meeting(p), s->dims,
-                   s->x < 0 ? " -DZEROS" : "");
+    fac_text_print(&options, "-DV=1 -DT=%s -DX=%s -DI=%s -D%s -DR=%d -DEACH=%d%s%s",
+                   fac_cl_computing(t), fac_cl_tag(t), fac_cl_tag(p->in[s->indices].type.dtype),
+                   meeting(p), s->dims, EACH, fac_text_if(s->x < 0, " -DZEROS"),
+                   fac_text_if(!s->elements && s->slices <= FEW_SLICES, " -DSCAN"));
     fac_text source = { 0 };
     fac_text_add(&source, fac_kernel_index);
     fac_text_add(&source, fac_kernel_scatter);
@@ -146,6 +150,7 @@ static fac_status add(fac_opencl *o, const fac_problem *p, fac_cl_plan *plan, fa
     fac_cl_call_out(c, p, 0);
     fac_cl_call_out(c, p, 0);
     add_numbers(c, &s, all);
+    fac_cl_call_items(c, (size_t)((all + GROUP * EACH - 1) / (GROUP * EACH) * GROUP), GROUP);
     if (!s.count || !s.inner || !s.outer) return FAC_OK;
     FAC_TRY(new_call(o, p, plan, &s, s.elements ? "keys_elements" : "keys_nd", &c, err));
     fac_cl_call_in(c, p, s.indices);

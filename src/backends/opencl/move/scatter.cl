@@ -4,8 +4,9 @@
  *   links   updates that meet form chains: for each the next one of the same key after it, and
  *           whether there is one before it. Only updates of one line can meet: those `step` apart,
  *           `line` of them.
- *   start   the result before the updates: x, or zeros
- *   chains  the first of each chain folds it into the result
+ *   start   the result before the updates: x, or zeros; EACH elements an item
+ *   chains  the first of each chain folds it into the result; SCAN: it looks for the others, all of
+ *           which it reads at once, instead of waiting for each link: chains are long
  * Options: those of elements.cl, V == 1; X; I: tag of the numbers; OP; R. */
 typedef struct {
     long a, b, c, step_name, count, line, step, depth, inner, outer, slices, size[R], by[R];
@@ -72,13 +73,16 @@ kernel void links(const numbers s, global const long *keys, global long *to,
 
 kernel void start(const numbers s, global const MEMORY(X) * x, global MEMORY(X) * y,
                   global const uchar *unused) {
-    const long e = get_global_id(0);
-    if (e >= s.count) return;
+    const long group = get_local_size(0), first = get_group_id(0) * group * EACH + get_local_id(0);
+    for (int k = 0; k < EACH; k++) {
+        const long e = first + k * group;
+        if (e >= s.count) return;
 #ifdef ZEROS
-    y[s.b + e] = 0;
+        y[s.b + e] = 0;
 #else
-    y[s.b + e] = x[s.a + e];
+        y[s.b + e] = x[s.a + e];
 #endif
+    }
 }
 
 /* y[outer, key, inner] meets u[outer, update, inner]; `slices` keys, `line` updates in an outer;
@@ -94,11 +98,20 @@ kernel void chains(const numbers s, global const MEMORY(X) * updates, global MEM
     if (key < 0 || next[u] & 1) return;
     const long at = s.b + (o * s.slices + key) * s.inner + i;
     T total = LOAD(X, y, at);
+#ifdef SCAN
+#pragma unroll 16
+    for (; u < s.line; u++) { /* no branch: reads of many updates are under way */
+        const T one = LOAD(X, updates, s.a + (o * s.line + u) * s.inner + i);
+        const T more = MEET(total, one);
+        total = keys[s.c + u] == key ? more : total;
+    }
+#else
     for (;;) {
         const T one = LOAD(X, updates, s.a + (o * s.line + u) * s.inner + i);
         total = MEET(total, one);
         if (!(next[u] >> 1)) break;
         u = (next[u] >> 1) - 1;
     }
+#endif
     STORE(X, y, at, total);
 }
