@@ -12,12 +12,15 @@ static fac_value *mlp(fac_value *x, int classes) {
     return fac_nn_linear(x, "fc4", classes);
 }
 
-/* A convolution without a bias, for the batch norm after it has one, and relu. */
-static fac_value *conv_bn(fac_value *x, const char *name, int channels, int kernel, int stride) {
+/* A convolution without a bias, for the batch norm after it has one. */
+static fac_value *conv_norm(fac_value *x, const char *name, int channels, int kernel, int stride) {
     char bn[64];
     snprintf(bn, sizeof bn, "%s.bn", name);
     const fac_nn_conv2d_opts o = { .stride = stride, .pad = kernel / 2, .no_bias = true };
-    return fac_relu(fac_nn_batch_norm(fac_nn_conv2d(x, name, channels, kernel, &o), bn, 0));
+    return fac_nn_batch_norm(fac_nn_conv2d(x, name, channels, kernel, &o), bn, 0);
+}
+static fac_value *conv_bn(fac_value *x, const char *name, int channels, int kernel, int stride) {
+    return fac_relu(conv_norm(x, name, channels, kernel, stride));
 }
 
 /* Of few places all are told apart, of many only the mean is taken. */
@@ -61,9 +64,7 @@ static fac_value *basic_block(fac_value *x, int stage, int block, int channels, 
     snprintf(part, sizeof part, "stage%d.%d.conv1", stage, block);
     fac_value *y = conv_bn(x, part, channels, 3, stride);
     snprintf(part, sizeof part, "stage%d.%d.conv2", stage, block);
-    y = fac_nn_conv2d(y, part, channels, 3, &(fac_nn_conv2d_opts){ .pad = 1, .no_bias = true });
-    snprintf(part, sizeof part, "stage%d.%d.conv2.bn", stage, block);
-    y = fac_nn_batch_norm(y, part, 0);
+    y = conv_norm(y, part, channels, 3, 1);
     return fac_relu(fac_add(stride == 1 ? x : smaller(x, channels / 2), y));
 }
 
